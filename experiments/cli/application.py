@@ -1,7 +1,7 @@
 """Run the command-line interface: parse options, print errors, handle Ctrl-C.
 
-Options are fields of dataclasses, and a command is a function of such dataclasses. The texts of the
-help are in commands.md and options.md. A failed check of an option is a usage error.
+Options are fields of dataclasses, and the parameters of a command are such dataclasses. The help
+texts are in commands.md and options.md. A failed check of an option is a usage error.
 """
 
 import _thread
@@ -72,7 +72,7 @@ _SECONDS_PER_NOTE = 5.0
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[None]:
-    """Stop searches at the first Ctrl-C by setting `STOP`, without a KeyboardInterrupt.
+    """Set `STOP` at the first Ctrl-C, which stops searches without a KeyboardInterrupt.
 
     The second Ctrl-C, or the end of the grace period, raises KeyboardInterrupt.
     """
@@ -116,7 +116,7 @@ def note_on_interrupt(note: str) -> Iterator[None]:
 
 
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
-    """Call a function that checks `STOP`, and end the process if Ctrl-C interrupts the call."""
+    """Call a function that checks `STOP`. If Ctrl-C interrupts it, print ``lost`` and exit."""
     try:
         with stop_on_interrupt():
             return call()
@@ -136,7 +136,7 @@ def exit_interrupted(note: str) -> NoReturn:
 
 
 class Progress:
-    """Print the current step of a computation that takes more than 1 second."""
+    """Print the current step of a computation if it takes more than 1 second."""
 
     _step = ""
 
@@ -208,7 +208,7 @@ def _declare(default: Any, declaration: ParameterInfo, names: Iterable[str]) -> 
 
 
 def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object]]:
-    """Convert a dataclass field to a Click parameter and a converter of its values."""
+    """Convert a dataclass field to a Click parameter, and a function that converts its values."""
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
     if declaration.help is None:
@@ -252,8 +252,8 @@ def _help_all() -> Any:
 class ComposedCommand(TyperCommand):
     """Command with one option per field of the dataclasses that a function takes.
 
-    The default of a parameter is an instance with defaults for this command. The class variable
-    ``rare`` of a dataclass has the names of options of the command that only ``--help-all`` shows.
+    The default of a parameter is an instance with the defaults of this command. The class variable
+    ``rare`` of a dataclass has the names of the options that only ``--help-all`` shows.
     """
 
     is_help_complete = False
@@ -351,7 +351,7 @@ def parse_share(text: str) -> Fraction:
 
 
 def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> list[str]:
-    """Return the options that differ from their defaults, as command-line arguments.
+    """Return the options of the running command that differ from their defaults, as arguments.
 
     ``without`` are names of options to leave out.
     """
@@ -403,7 +403,7 @@ _ADDRESS = re.compile(r"[^\s/\\,:]+:\d{1,5}(,[^\s/\\,:]+:\d{1,5})*|\[[0-9a-fA-F:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is one or more HOST:PORT, separated by commas."""
+    """Return whether a text is an address HOST:PORT, or several separated by commas."""
     return _ADDRESS.fullmatch(text) is not None
 
 
@@ -417,7 +417,7 @@ class CommandTable(TyperGroup):
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command: ``kassay SOURCE`` runs survey, ``kassay SOURCE GROUP`` runs plan."""
+        """Find the command. ``kassay SOURCE`` runs survey, ``kassay SOURCE GROUP`` runs plan."""
         source, *others = args
         if source not in self.commands and (is_address(source) or Path(source).exists()):
             if others and not others[0].startswith("-"):

@@ -86,7 +86,7 @@ class SourceOptions:
     account: bool = option(False, "--account", "-v")
 
     def import_options(self) -> ImportOptions:
-        """Load the files that the options name and return the import options."""
+        """Load the files that the options name, and return the options of the import."""
         names = (None, *import_captures.WEIGHT_NAMES)
         file = None if self.weights in names else Path(str(self.weights))
         recorded = self._recorded(file)
@@ -141,7 +141,7 @@ class SelectedGroups(GroupSource):
     group: list[str] | None = option(None, show_default="all groups")
 
     def selection(self, id: str | None) -> tuple[str, ...]:
-        """Return the options that select a group. For a joined group, select all its parts."""
+        """Return the options that select a group, or all parts of a joined group."""
         ids = (self.group or ()) if self.together else (id,) if id else ()
         return tuple(part for one in ids for part in ("--group", one))
 
@@ -151,7 +151,7 @@ def check_cluster_usage(
 ) -> None:
     """Raise a usage error unless exactly one source is set and its options fit.
 
-    ``source`` is the placeholder of the argument for files; ``has_source`` is true with files.
+    ``source`` is the placeholder of the argument for files. With files, ``has_source`` is true.
     """
     if has_source is (cluster.bootstrap_server is not None):
         raise typer.BadParameter(f"give exactly one of {source} and --bootstrap-server")
@@ -225,8 +225,8 @@ def parsed_groups(
 ) -> Iterator[ParsedGroup]:
     """Yield the group of each import result, or an `InputError` for an invalid group.
 
-    If ``is_shown`` returns true for a group id, print the notes that change a number of a result;
-    with ``all_notes``, print all notes.
+    If ``is_shown`` returns true for a group id, print its notes on assumptions that change results.
+    With ``all_notes``, print all its notes.
     """
     for one in imported:
         if one.unused is not None:
@@ -281,7 +281,7 @@ T = TypeVar("T")
 class GroupResult:
     """JSON record of a group, and whether the group meets a requested condition.
 
-    The exit code is 1 unless the requested condition is met. ``files`` has texts by file name.
+    The exit code is 1 if the requested condition is not met. ``files`` has texts by file name.
     """
 
     record: Record
@@ -373,7 +373,7 @@ def _with_ids(
     options: ImportOptions,
     ids: set[str],
 ) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return the selected entries and all errors. Raise InputError for a missing id."""
+    """Return the selected entries and all errors, or raise InputError if an id is missing."""
     if not ids or options.together:  # groups with these ids were joined to one
         return parsed
     parsed = list(parsed)
@@ -461,7 +461,7 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
 
 
 def _with_condition(record: Record, group: object) -> Record:
-    """Add the condition and the caveat for results that depend on assumed data."""
+    """Add the condition and the caveat of a result to its record, if there are any."""
     if not isinstance(group, Group):
         return record
     remarks = {

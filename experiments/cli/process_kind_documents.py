@@ -1,4 +1,4 @@
-"""Process documents of share groups, Streams and Connect for the commands."""
+"""Define how the commands process documents of share groups, Streams and Connect."""
 
 import json
 import shlex

@@ -69,7 +69,7 @@ class ImbalanceOptions:
     def levels(self, group: Group) -> tuple[objective.Level, ...]:
         """Return the levels of the objective, in the order in which they are minimised.
 
-        Levels of loads without their own tolerance have the option's, or `default_tolerance`.
+        Levels of loads without their own tolerance get that of --tolerance, or `default_tolerance`.
         """
         tolerance = objective.default_tolerance(group, self.imbalance)
         if self.tolerance is not None:
@@ -134,7 +134,7 @@ class ObjectiveOptions(ImbalanceOptions):
         return tuple(tuple(names.split(",")) for names in self.colocate or ())
 
     def constraints(self, group: Group) -> tuple[solver_constraints.Constraint, ...]:
-        """Convert the options to constraints. Capacities of members are not included."""
+        """Convert the options to constraints, without the capacities of members."""
         constraints: list[solver_constraints.Constraint] = []
         if objective.Colocation.name not in self._given_levels():
             constraints += map(solver_constraints.Colocated, self._colocated())
@@ -162,7 +162,7 @@ class ObjectiveOptions(ImbalanceOptions):
 def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | None, str]:
     """Parse TOPIC-N=MEMBER or TOPIC=MEMBER to topic, partition and member id.
 
-    The partition is None for TOPIC. A name that fits a topic and a partition of another topic
+    The partition is None for TOPIC. If a name can be a topic or a partition of another topic, it
     means the partition.
     """
     name, separator, member_name = text.partition("=")
@@ -210,7 +210,7 @@ class LimitOptions:
     time_limit: float | None = option(None, min=0, metavar="SECONDS")
 
     def case_limits(self) -> "CaseLimits":
-        """Return the limits of comparisons, without a check for Ctrl-C."""
+        """Return the limits of comparisons that Ctrl-C cannot stop."""
         from kassay.experiments.comparison.compare import CaseLimits
 
         return CaseLimits(work=self.work, time=self.time_limit)

@@ -114,8 +114,8 @@ class SparkOptions:
 def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     """Check the name of an assignor and return its complete name.
 
-    The complete name has the library version. Unless ``of_each_kind`` is true, assignors of other
-    kinds of groups than consumer groups are errors.
+    The complete name contains the version of a library. Unless ``of_each_kind`` is true, assignors
+    for other kinds than consumer groups are errors.
     """
     rest = split_alias(name)[1]
     if not (assignor_names.is_custom_assignor(rest) or is_library_assignor(rest)):
@@ -134,7 +134,7 @@ def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
     assignor_names.check_shown_names(known)
     if len({assignor_names.kind_of_assignor(name) for name in known}) > 1:
-        text = f"the assignors must read one kind of groups, got {', '.join(known)}; remove one"
+        text = f"all assignors must be for one kind of groups, got {', '.join(known)}; remove one"
         raise typer.BadParameter(text)
     return list(dict.fromkeys(known))
 

@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 def _check_directory(path: Path | None) -> Path | None:
-    """Return an output directory. Raise a usage error if a part of its path is a file."""
+    """Return an output directory, or raise a usage error if a part of its path is a file."""
     for part in () if path is None else (path, *path.parents):
         if part.exists() and not part.is_dir():
             raise typer.BadParameter(f"must be a directory, but {part} is a file")
@@ -68,9 +68,9 @@ Record = Mapping[str, Any]
 class TableLayout:
     """Columns of an output table. The first column is always the group id.
 
-    The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. A narrow
-    terminal hides the columns ``optional``. The table lacks a column of ``not_empty`` if no row has
-    a value. ``rows`` converts a JSON record to table rows without the group id.
+    The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. On a narrow
+    terminal, the columns ``optional`` are hidden. A column in ``not_empty`` is omitted if all its
+    cells are empty. ``rows`` converts a JSON record to table rows without the group id.
     """
 
     first: Sequence[str] = ()
@@ -106,7 +106,7 @@ def print_records(
     rows: Sequence[Record] = (),
     text: Collection[str] | None = None,
 ) -> None:
-    """Print records as JSON or JSON Lines. For the table format, print ``rows`` instead."""
+    """Print records as JSON or JSON Lines or, for the table format, ``rows`` as a table."""
     if output_format is Format.TABLE:
         print_table(rows, text=text)
     elif output_format is Format.JSON:
@@ -152,8 +152,8 @@ def print_table(
     """Print a table with one column per key of the rows.
 
     The columns ``text``, by default the first one, are texts. The others are right-aligned
-    numbers. A narrow terminal hides the columns ``optional``, the last ones first. A table that
-    ``is_dense`` has no lines; one that ``is_complete`` has all columns, and one line per row.
+    numbers. On a narrow terminal, the columns ``optional`` are hidden, the last ones first. With
+    ``is_dense``, the table has no ruling lines; with ``is_complete``, all columns in one line.
     """
     if not rows:
         return
@@ -189,7 +189,7 @@ def print_table(
 
 
 class _Widths(NamedTuple):
-    """Minimum width of a table column, and its width if no cell is wrapped."""
+    """Minimum width of a table column, and its width without wrapped cells."""
 
     least: int
     most: int

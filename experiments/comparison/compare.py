@@ -24,16 +24,16 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
-    """Limits of each solver search, and of the evaluation of a group in a study.
+    """Limits of each search of the solver, and of the evaluation of a group in a study.
 
     Parameters
     ----------
     within_partitions
-        Maximum number of partitions of groups for which ``movement_within`` is searched.
+        Maximum number of partitions of a group for which ``movement_within`` is searched.
     group
         Wall-clock seconds per group in a study, after which its process is killed.
     memory
-        Address space in MiB that the evaluation of a group in a study may allocate; None for
+        Address space in MiB that the evaluation of a group in a study may allocate. None means
         the memory of a Spark executor divided by its number of cores.
     """
 
@@ -83,8 +83,8 @@ def fewest_moves_within(
 ) -> int | None:
     """Return the minimum number of moves to an assignment within an imbalance limit.
 
-    ``off_rack_reads`` is a second limit, or None. ``optimum`` is the group's `solve_optimum`;
-    ``start`` is a known assignment within both limits. Return None without a proven minimum.
+    ``off_rack_reads`` is a second limit, or None. ``optimum`` is the result of `solve_optimum`;
+    ``start`` is a known assignment within all limits. Return None if no minimum is proven.
     """
     measure = metrics.Measure(optimum.imbalance.name)
     if off_rack_reads is None:
@@ -111,7 +111,7 @@ def fewest_moves_within(
 
 
 def without_capacities(group: Group) -> Group:
-    """Return a copy of a group without the capacities of members."""
+    """Copy a group, without the capacities of its members."""
     if all(member.capacity is None for member in group.members):
         return group
     members = tuple(replace(member, capacity=None) for member in group.members)
@@ -119,7 +119,7 @@ def without_capacities(group: Group) -> Group:
 
 
 def without_racks(group: Group) -> Group:
-    """Return a copy of a group without the racks of members and replicas."""
+    """Copy a group, without the racks of its members and replicas."""
     topics = tuple(replace(topic, racks=None) for topic in group.topics)
     members = tuple(replace(member, rack=None) for member in group.members)
     return replace(group, topics=topics, members=members)
@@ -133,16 +133,16 @@ def front_distance(
     limits: SearchLimits,
     min_moves: int = 0,
 ) -> FrontDistance:
-    """Measure how far an assignment is from the front of imbalance, reads and moves.
+    """Measure the distance of an assignment to the front of imbalance, off-rack reads and moves.
 
     Parameters
     ----------
     optimum
-        The group's optimum of imbalance, then moves. Its measure of imbalance is the criterion.
+        The group's optimum of imbalance, then moves. It defines the measure of imbalance.
     limits
-        Limits per criterion. When one is reached, the distance has a value and a bound.
+        Limits of the search per value. When a limit is reached, the distance has value and bound.
     min_moves
-        Known lower bound on the moves to an assignment with at most this imbalance.
+        Known lower bound on the moves to any assignment with equal or lower imbalance.
     """
     unlimited = without_capacities(group)
     measure = metrics.Measure(optimum.imbalance.name)
@@ -201,8 +201,8 @@ def compare(
         Levels of the optimum, or their names. `Comparison.levels` then has their values. By default
         all measures of imbalance and the moves are compared.
     optimum, result
-        The group's `solve_optimum` with these levels and the assignor's `run_until_stable`, if they
-        are known.
+        Results of `solve_optimum` with these levels, and of `run_until_stable` for the assignor, if
+        they are known.
     needs_proof
         As in `Comparer`.
 
@@ -234,7 +234,7 @@ def compare(
 
 
 def _result_of(function: AssignorFunction, group: Group) -> StableResult:
-    """Run a function as an assignor. A failure becomes a result."""
+    """Run a function as an assignor, and return its result or its failure."""
     try:
         assignment = Assignment(function(group))
         ending, detail = Ending.OK, next(violations(group, assignment), None)
@@ -248,16 +248,16 @@ def _result_of(function: AssignorFunction, group: Group) -> StableResult:
 
 @dataclass(slots=True)
 class Comparer:
-    """Compare several results of assignors for one group with the optimum.
+    """Comparison of several results of assignors for one group with the optimum.
 
     Parameters
     ----------
     start
-        Assignment that the searches for fewer moves start from; None if there are several
-        results, because a value should not depend on the order of their comparisons.
+        Assignment from which the searches for fewer moves start. It must be None for several
+        results, so that no value depends on the order of the comparisons.
     needs_proof
-        Whether the fewest moves within the imbalance of a result are searched only if both levels
-        of the optimum are proven.
+        Whether the fewest moves within the imbalance of a result are searched only if the imbalance
+        and the moves of the optimum are proven.
     """
 
     group: Group
@@ -278,7 +278,7 @@ class Comparer:
     ) -> Comparison:
         """Compare the result of an assignor with the optimum.
 
-        ``with_moves`` searches the fewest moves within the imbalance of the result.
+        ``with_moves`` searches for the fewest moves to equal or lower imbalance.
         ``with_front`` computes the front, if the group has racks and owned partitions.
         """
         group, optimum = self.group, self.optimum
@@ -335,7 +335,7 @@ class Comparer:
         return self._moves.get(key)
 
     def _fewest_moves_of(self, assignment: Assignment, front: FrontDistance | None) -> int | None:
-        """Return the fewest moves without more imbalance or off-rack reads than a result."""
+        """Return the fewest moves to no more imbalance and off-rack reads than in a result."""
         imbalance = self._imbalance(self.group, assignment)
         fewest = self._fewest_moves(imbalance)
         # A limit on off-rack reads changes nothing if the result itself has the fewest moves.
@@ -378,10 +378,10 @@ def compare_levels(
     constraints: Sequence[Constraint] = (),
     result: StableResult | None = None,
 ) -> Comparison:
-    """Compare an assignor with the optimum, level by level of the objective.
+    """Compare an assignor with the optimum on each level of the objective.
 
-    ``optimum`` is the `solve_optimum` of the same levels and constraints; ``result`` the assignor's
-    `run_until_stable`, if it is known.
+    ``optimum`` is the result of `solve_optimum` with the same levels and constraints, ``result``
+    that of `run_until_stable` for the assignor, if it is known.
     """
     result = result or run_until_stable(group, assignor)
     proven = [level.value if level.is_proven else None for level in optimum.levels]
@@ -404,7 +404,7 @@ def compare_levels(
 
 
 def comparison_without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
-    """Create a comparison with the ending of a result, but without values."""
+    """Create a comparison that has the ending of a result, but no values."""
     return Comparison(
         case=group.id or "",
         assignor=shown_name(assignor),
@@ -429,7 +429,7 @@ def compare_assignors(
 ) -> dict[str, object]:
     """Compare several assignors with the optimum of a group, and return JSON.
 
-    If the limits stop the search, the other assignors have no result.
+    If ``limits`` stop the search, assignors that have not run yet are missing.
     """
     budget = SearchBudget.start(limits)
     results: dict[str, StableResult] = {}
@@ -471,7 +471,7 @@ def compare_assignors(
 
 
 def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
-    """Return whether a result has at most the makespan of a greedy assignment."""
+    """Return whether the maximum load of a result is at most that of a greedy assignment."""
     problem = build_problem(without_capacities(group))
     placement = longest_processing_time(problem)
     greedy = metrics.measures(group, problem.to_assignment(placement))[metrics.Measure.MAKESPAN]
@@ -482,7 +482,7 @@ def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
 
 
 def compared(name: str, value: ComparedValue, group: Group) -> dict[str, object]:
-    """Convert a value and its optimum to JSON, in the unit of the group's loads."""
+    """Convert a value, its optimum and their gap to JSON, in the unit of the group's loads."""
     numbers = {"value": value.value, "optimum": value.optimum, "gap": value.gap}
     return {
         key: None if number is None else metrics.shown(name, number, group)

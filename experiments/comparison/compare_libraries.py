@@ -1,4 +1,4 @@
-"""Compare the assignments of client libraries and of their releases."""
+"""Compare the assignments of client libraries with those of ports and of other releases."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,8 +23,8 @@ from kassay.reference.model.load_metrics import leximax, load_vector
 class Agreement(StrEnum):
     """Kind of agreement between the results of two assignors.
 
-    Only assignors with equal results in each run can be ``identical``. ``same loads`` means that
-    the sorted loads of the members are equal in all runs.
+    Only assignors with the same result in each run can be ``identical``. ``same loads`` means that
+    the sorted loads of the members are equal.
     """
 
     # The worst kind of agreement is last.
@@ -42,8 +42,8 @@ class Agreement(StrEnum):
 class GroupAgreement:
     """Comparison of an assignor with a reference assignor and the optimum, on one group.
 
-    The values of several runs are the worst ones. None means that the optimum is not proven, or
-    that a run has no valid assignment.
+    The values are the worst ones of several runs. None means that the optimum is not proven, or
+    that a run gave no valid assignment.
     """
 
     group: Group
@@ -55,7 +55,7 @@ class GroupAgreement:
 
     @property
     def kinds(self) -> list[str]:
-        """Return the agreement and the shortcomings that the comparison found."""
+        """Return the names of the agreement and of the shortcomings that the comparison found."""
         kinds = [str(self.agreement)]
         kinds += ["imbalance"] if self.least_imbalance is False else []
         return kinds + (["unnecessary moves"] if self.unnecessary_moves else [])
@@ -70,8 +70,8 @@ def compare_with_reference(
 ) -> Iterator[GroupAgreement]:
     """Compare assignors of libraries with their ports on one group.
 
-    The port runs once, and each assignor runs once or, if its results vary, five times, or the
-    number ``repetitions``. If ``limits`` stop the search, the other assignors do not run.
+    The port runs once. Each assignor runs ``repetitions`` times; by default once, or five times if
+    its results vary. If ``limits`` stop the search, no further assignor runs.
     """
     optimum = solve_optimum(group, limits=limits)
     known: dict[str, StableResult] = {}
@@ -93,7 +93,7 @@ def compare_with_reference(
 
 
 def reference_of(assignor: str) -> str:
-    """Return the port with the same name as an assignor, or ``range`` if none exists."""
+    """Return the name of the port with the same name as an assignor, or else ``range``."""
     name = split_alias(assignor)[1].rpartition(":")[2]
     return name if name in ASSIGNORS else "range"
 
@@ -101,7 +101,7 @@ def reference_of(assignor: str) -> str:
 def agreement_of(
     group: Group, result: StableResult, other: StableResult, *, is_repeatable: bool = True
 ) -> Agreement:
-    """Determine how far two results for the same group agree."""
+    """Determine the kind of agreement between two results for the same group."""
     match result.ending:
         case Ending.INVALID:
             return Agreement.INVALID
@@ -201,13 +201,13 @@ def _size(group: Group) -> tuple[int, int, int]:
 def run_releases(
     group: Group, library: Library, assignor: str, versions: Iterable[str], *, seconds: float
 ) -> Iterator[dict[str, object]]:
-    """Run an assignor of several library releases on one group, the oldest release first.
+    """Run an assignor of several releases of a library on a group, the oldest release first.
 
-    Yield a JSON record per release. It has the result of the first run, the agreement with the
-    previous release and, if both differ, the known upstream changes between them.
+    Yield a JSON record per release, with the result of the first run, the agreement with the
+    previous release and, if the results differ, the known upstream changes between the releases.
 
-    If the results of the assignor vary, each release runs several times. Two releases then differ
-    only if no loads of the one are loads of the other.
+    If the results of the assignor vary, each release runs several times. Then two releases differ
+    only if they have no result in common (the same sorted loads, or the same kind of failure).
     """
     previous: tuple[str, list[StableResult]] | None = None
     for version in sorted(versions, key=version_key):
@@ -232,7 +232,7 @@ def run_releases(
 def _change(
     group: Group, results: Sequence[StableResult], previous: Sequence[StableResult]
 ) -> Agreement:
-    """Determine how far the runs of two releases agree."""
+    """Determine the kind of agreement between the runs of two releases."""
     is_varying = len(results) > 1
     if is_varying and not _outcomes(group, results).isdisjoint(_outcomes(group, previous)):
         return Agreement.IDENTICAL

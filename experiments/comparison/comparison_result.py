@@ -10,7 +10,7 @@ from kassay.reference.model.load_metrics import MEASURES, Measure
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """Value of an assignment on one measure, with the best known value and a bound.
+    """Value of one measure for an assignment, with the best known value and a bound.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class ComparedValue:
 
     @classmethod
     def with_optimum(cls, value: int | None, optimum: int | None) -> "ComparedValue":
-        """Create a value with a proven optimum. None means an unknown number."""
+        """Create a value with a proven optimum. None means that a number is unknown."""
         return cls(value, optimum, optimum)
 
     @property
@@ -43,7 +43,7 @@ class ComparedValue:
 
     @property
     def is_improvable(self) -> bool:
-        """Return whether a better value than the value of the assignment is known."""
+        """Return whether a better value than that of the assignment is known."""
         return self.value is not None and self.best is not None and self.best < self.value
 
 
@@ -54,19 +54,19 @@ UNKNOWN = ComparedValue()
 class FrontDistance:
     """Distance of an assignment to the front of imbalance, off-rack reads and moves.
 
-    An assignment is on the front if no assignment is better in one criterion and at least as good
-    in both others.
+    An assignment is on the front if no other assignment has a lower value of one of these, and
+    values at most as high of the two others.
 
     Parameters
     ----------
     imbalance, off_rack, moves
-        Value of each criterion, and its best value with both other criteria at most those of the
+        Value for the assignment, and the minimum if both other values are at most those of the
         assignment.
     moves_any_racks
-        Moves of the assignment, and the fewest moves with at most its imbalance.
+        Moves of the assignment, and the fewest moves to equal or lower imbalance.
     moves_without_racks
-        Moves of the assignor on the same group without racks, and the fewest moves with at most
-        the imbalance of that assignment.
+        Moves of the assignor on the same group without racks, and the fewest moves to equal or
+        lower imbalance than those of this second assignment.
     """
 
     imbalance: ComparedValue
@@ -91,26 +91,25 @@ class Comparison:
     Parameters
     ----------
     ending
-        How the assignor ended, see `Ending`. Its values are None unless the ending is ``ok``.
+        Name of the `Ending` of the assignor. Values are None unless the ending is ``ok``.
     rounds
-        Rebalances until nothing was withheld; more than 1 only for ``cooperative-sticky``,
-        which is measured by its stable assignment.
+        Number of rebalances until no partition was withheld. It is more than 1 only for
+        ``cooperative-sticky``, for which the stable assignment is measured.
     measure
-        Measure that the optimum minimises: ``sum_of_squares`` for equal weights, and this optimum
-        minimises every measure; otherwise ``makespan``, and the optima of the other
+        Measure that the optimum minimises. It is ``sum_of_squares`` for equal weights: this
+        optimum minimises every measure. Otherwise it is ``makespan``, and the optima of other
         measures are None.
     proven
-        Whether both levels of the optimum are proven.
+        Whether the imbalance and the moves of the optimum are proven.
     movement
-        Partitions that the assignor moves, and the fewest moves to any assignment with minimum
-        imbalance.
+        Moves of the assignor, and the fewest moves to any assignment with minimum imbalance.
     movement_within
         Fewest moves to any assignment whose imbalance and off-rack reads are at most those of the
         assignor. Off-rack reads are partitions without a replica in the rack of their member.
     front
         Distance to the front, if it was computed.
     levels
-        Values and proven optima by JSON key of the level, if `compare` has levels.
+        Values and proven optima by JSON key of the level, if `compare` is called with levels.
     violated
         Constraints that the assignor's result violates, as text.
     condition
@@ -151,7 +150,7 @@ class Comparison:
 
     @property
     def imbalance_gap(self) -> int | None:
-        """Return the imbalance minus the minimum imbalance, or None if it is unknown."""
+        """Return the imbalance minus the minimum imbalance, or None if one of them is unknown."""
         return None if self.measure is None else self.imbalance[self.measure].gap
 
     @property
@@ -161,7 +160,7 @@ class Comparison:
 
     @property
     def movement_gap(self) -> int | None:
-        """Return the moves minus the optimum's moves, or None if imbalance is not minimum."""
+        """Return the moves minus those of the optimum, or None unless imbalance is minimum."""
         return self.movement.gap if self.least_imbalance else None
 
     @property
@@ -217,7 +216,7 @@ FRONT_COLUMNS: Mapping[str, type] = {
 
 
 def front_columns(assignor: str, front: FrontDistance) -> dict[str, object]:
-    """Convert a distance to a row of the table ``front_distances``."""
+    """Convert the distance to the front to a row of the table ``front_distances``."""
     columns: dict[str, object] = {"assignor": assignor, "on_front": front.is_on_front}
     for name in _CRITERIA:
         found: ComparedValue = getattr(front, name)

@@ -1,1 +1,1 @@
-"""Past rebalances of consumer groups, from records of ``__consumer_offsets`` or from logs."""
+"""Find past rebalances of consumer groups in records of ``__consumer_offsets`` or in logs."""

@@ -1,4 +1,4 @@
-"""Reconstruct the generations of a consumer group from the group's records."""
+"""Reconstruct the generations of a consumer group from its records in ``__consumer_offsets``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,12 +13,12 @@ AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMember:
-    """Member in one generation of a group, with its subscription and assignment.
+    """Member in one generation of a group, with subscription and assignment.
 
     ``subscription`` is None if the group does not consist of consumers. ``assigned`` is
-    None if the records do not contain it. ``claimed`` are the partitions that the member
-    claimed to own when it joined, and ``claimed_generation`` is their generation. Both are None
-    if the assignor sends no claims.
+    None if the records do not contain it. ``claimed`` are the partitions that the member claimed
+    when it joined, and ``claimed_generation`` is the generation of the claim. These two are None
+    if members send no claims to the assignor.
     """
 
     id: str
@@ -36,11 +36,11 @@ class GenerationMember:
 class Generation:
     """Generation of a group. Each field is a column of the table ``generations``.
 
-    ``incarnation`` counts earlier deletions and restarts of the generations. ``number`` is the
-    generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds
-    since 1970, ``partition`` and ``offset`` are those of the last record. ``skipped_epochs``
-    counts directly preceding epochs that never had an assignment. Under a ``cooperative``
-    assignor, a rebalance can take several generations. Members are sorted by id.
+    ``incarnation`` counts how often the group was deleted, or its generations restarted, before.
+    ``number`` is the generation id or the epoch of the target assignment. ``timestamp`` is in
+    milliseconds since 1970; ``partition`` and ``offset`` are those of the last record.
+    ``skipped_epochs`` counts the epochs directly before that never had an assignment. Under a
+    ``cooperative`` assignor, a rebalance can take several generations. Members are sorted by id.
     """
 
     group: str
@@ -91,12 +91,12 @@ def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
 def counts_by_generation(
     generations: Sequence[Generation], given: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
-    """Yield the number of partitions of each topic, for each generation of a group.
+    """Yield, for each generation of a group, the partition counts by topic.
 
-    The generations are from one incarnation of the group: it is not deleted between them.
-    ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A topic
-    has fewer partitions before a generation in which new ones are assigned: then the count is that
-    of the assignments so far. Partitions that are never assigned exist from the start.
+    The generations are from one incarnation of the group: it is not deleted between them. ``given``
+    has the final counts of assigned and subscribed topics. If later generations assign further
+    partitions of a topic, its count is that of the assignments so far. Partitions that are never
+    assigned count from the start.
     """
     final: dict[str, int] = {}
     for generation in generations:
@@ -124,7 +124,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class _ConsumerGroup:
-    """State of a group of the consumer protocol (KIP-848), from its records so far."""
+    """State of a group of the consumer protocol (KIP-848), after some of its records."""
 
     epoch: int | None = None
     target_epoch: int | None = None
@@ -140,9 +140,9 @@ def reconstruct_generations(
 ) -> Iterator[Generation]:
     """Reconstruct the generations of a group from its records, and yield them in order.
 
-    ``records`` are in ascending order of offset. Repeated records are ignored, and the last
-    record of a generation determines it. ``topic_names`` maps topic ids to names; a topic that
-    is not in this mapping has its id as name.
+    ``records`` are in ascending order of offset. Repeated records are ignored; the last record of
+    a generation determines its content. ``topic_names`` maps topic ids to names; a topic that is
+    not in this mapping gets its id as name.
     """
     replay = _Replay(group, topic_names or {})
     position: tuple[int | None, int | None] | None = None
@@ -155,7 +155,7 @@ def reconstruct_generations(
 
 
 class _Replay:
-    """Replay of the records of a group. It yields the generations of the group."""
+    """Replay of the records of a group, which yields the generations of the group."""
 
     def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
         self._group = group
@@ -301,8 +301,8 @@ def _classic_member(member: Fields) -> GenerationMember:
 def _is_cooperative(group: Fields) -> bool:
     """Return whether a recorded group uses the cooperative rebalance protocol.
 
-    Under eager rebalancing, members revoke their partitions first, so that no subscription
-    contains owned partitions.
+    Under the eager protocol, members revoke their partitions before they join. Then no
+    subscription contains owned partitions.
     """
     subscriptions = (member["subscription"] for member in group["members"])
     return "cooperative" in (group["protocol"] or "") or any(
@@ -313,8 +313,8 @@ def _is_cooperative(group: Fields) -> bool:
 def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
     """Return the claimed partitions of a joining member, and their generation.
 
-    Members of sticky assignors state these partitions in the user data, cooperative members in
-    the subscription.
+    Members with sticky assignors send the claim in the user data of the subscription, members with
+    cooperative assignors in its field for owned partitions.
     """
     data, owned = subscription.get("user_data"), subscription.get("owned")
     stated: int = subscription.get("generation", -1)

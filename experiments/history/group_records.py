@@ -1,6 +1,6 @@
-"""Read records of ``__consumer_offsets`` from Arrow batches, dumps or a live cluster.
+"""Read records of ``__consumer_offsets`` from Arrow batches, dumps or a running cluster.
 
-A live cluster is read without joining a group.
+The reader of a running cluster joins no group.
 """
 
 import base64
@@ -67,10 +67,10 @@ class Position(NamedTuple):
 
 
 def decode_batches(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
-    """Decode raw records to table rows. A damaged record becomes a row with an error.
+    """Decode raw records to table rows. A damaged record gives a row with an error.
 
-    Offset commits, usually most of the records, are only counted, whole columns at a time: the last
-    row has their number.
+    Offset commits, usually the majority of records, are only counted, by whole columns. The last
+    row has the number of commits.
     """
     # PyArrow takes 50 MB: only Spark workers import it.
     import pyarrow as pa  # noqa: PLC0415
@@ -115,13 +115,13 @@ _FIELD_NAMES: Mapping[str, str] = json.loads(
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
-    """Parse the output of ``kafka-dump-log.sh --offsets-decoder``. Yield table rows.
+    """Parse the output of ``kafka-dump-log.sh --offsets-decoder``, and yield table rows.
 
-    Without this option, the tool prints keys and values as text and loses bytes; before Kafka 4.0,
-    it omits the subscriptions. Such lines become errors that state this reason. Lines without a
-    record are skipped.
+    Without this option, the tool prints keys and values as text and loses bytes. Before Kafka 4.0,
+    it omits the subscriptions. Such lines give errors with this reason. Lines without a record are
+    skipped.
 
-    ``name`` is used in error messages, and gives the partition until a line names one.
+    ``name`` is the file name in errors. It gives the partition for lines before a line names one.
     """
     partition = _partition(name)
     for number, line in enumerate(lines, start=1):
@@ -175,7 +175,7 @@ def _json_record(key: str, payload: str | None) -> message_decoder.DecodedRecord
 
 
 def _fields(schema: tuple[message_decoder.Field, ...], document: object) -> message_decoder.Fields:
-    """Convert the fields of a dumped record to the names in `message_decoder`."""
+    """Convert the fields of a dumped record to those of `message_decoder`."""
     if not isinstance(document, dict):
         raise message_decoder.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
@@ -235,7 +235,7 @@ _CONSUMER_SETTINGS = {
 
 
 class OffsetsReader:
-    """Reader of the records in the topic ``__consumer_offsets`` of a live cluster."""
+    """Reader of the records in the topic ``__consumer_offsets`` of a running cluster."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout: float = 30.0) -> None:
         self._settings = settings
@@ -257,7 +257,7 @@ class OffsetsReader:
         return {number: ends.get((TOPIC, number), -1) for _, number in keys}
 
     def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-        """Yield raw records of ``__consumer_offsets`` from given offsets to the current end."""
+        """Yield raw records of ``__consumer_offsets`` from the given offsets to the current end."""
         if not positions:
             return
         unfinished = set(positions)

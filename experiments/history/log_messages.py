@@ -9,9 +9,9 @@ The texts are those of the following classes, read in the sources of each minor 
   ``AbstractHeartbeatRequestManager``, ``AbstractMembershipManager`` (3.7 and 3.8:
   ``MembershipManagerImpl``) in ``org.apache.kafka.clients.consumer.internals``;
 - librdkafka 0.11 to 2.16: ``rdkafka_cgrp.c``, with ``debug=cgrp`` or ``debug=all``; without these,
-  session and poll timeouts appear.
+  the log has only session and poll timeouts.
 
-The layout of the lines is free: a message is found by its prefix, and the time before it.
+The layout of the lines is free: a message is found by its first words, and its time before them.
 """
 
 import json
@@ -57,7 +57,7 @@ class LogEventKind(StrEnum):
 
 
 class LogEvent(NamedTuple):
-    """A log message about a group, with its file and line.
+    """Log message about a group, with its file and line.
 
     ``time`` is in milliseconds since 1970 or None, ``number`` a generation or epoch, ``size`` the
     number of members. ``client`` is the client whose log contains the message, or None for a
@@ -88,7 +88,7 @@ class LogEvent(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """Pattern of a log message, with fields for the event that it matches."""
+    """Pattern of a log message, with fields of the resulting event."""
 
     kind: LogEventKind
     pattern: re.Pattern[str]
@@ -140,10 +140,10 @@ class _Message(NamedTuple):
 
 
 def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
-    """Yield the messages about rebalances in the lines of a log, in the order of the lines.
+    """Yield the messages about rebalances in a log, in the order of its lines.
 
-    The lines of one log can come from several clients and brokers. Lines with other content are
-    skipped. JSON lines are read if a text in them is such a message.
+    The lines can come from several clients and brokers. Lines with other content are skipped. Lines
+    in JSON are read if a text in them is a message about rebalances.
     """
     clock = _Clock()
     groups: dict[str, str] = {}
@@ -174,9 +174,9 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
 
 
 class _GroupRecord(NamedTuple):
-    """Record of a generation, as ``kafka-console-consumer.sh`` prints it.
+    """Record of a generation in the output of ``kafka-console-consumer.sh``.
 
-    ``time`` is in milliseconds since 1970, None before Kafka 3.8.
+    ``time`` is in milliseconds since 1970, or None before Kafka 3.8.
     """
 
     group: str
@@ -237,7 +237,7 @@ def _json_record(text: str) -> _GroupRecord | dict[str, Any]:
 
 
 def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the events between the last record of a group and this record."""
+    """Yield the events between the previous record of a group and the given record."""
     before, known[record.group] = known.get(record.group, []), record.members
     shared = {**_CLASSIC, "group": record.group, "time": record.time}
     for kind, names, others in (
@@ -258,7 +258,7 @@ def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[di
 def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] | None:
     """Return the fields of the event in a message, or None for unknown messages.
 
-    ``groups`` is the group of each client of librdkafka, for messages without a group.
+    ``groups`` has the group of each librdkafka client, for messages that contain no group.
     """
     text = message.text
     for rule in message.rules.get(text.partition(" ")[0], ()):
@@ -271,7 +271,7 @@ def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] |
 
 
 def _complete(fields: dict[str, Any], groups: dict[str, str]) -> bool:
-    """Convert numbers, and add the client's group. Return False if the group is unknown."""
+    """Convert numbers, add the group of the client, and return whether the group is known."""
     for name in ("number", "size", "session_timeout"):
         if name in fields:
             fields[name] = int(fields[name])
@@ -354,7 +354,7 @@ _DAY_MS = 86_400_000
 
 
 class _Clock:
-    """Parser of the times of log lines. Times without a date continue after midnight."""
+    """Parser of the times of log lines. Times without a date increase across midnight."""
 
     def __init__(self) -> None:
         self._minutes: dict[bytes, int] = {}
@@ -419,7 +419,7 @@ class RebalanceCause(StrEnum):
 
 
 def entries_of_causes(kind: str) -> list[tuple[RebalanceCause, str]]:
-    """Read the entries of one kind, such as patterns, in ``log_causes.txt`` by cause."""
+    """Read the entries of one kind, such as patterns, from ``log_causes.txt``, by cause."""
     entries = read_data_file(__package__, "log_causes.txt")
     return [(RebalanceCause(cause), text) for each, cause, text in entries if each == kind]
 
@@ -445,6 +445,6 @@ def _cause_of_text(reason: str) -> RebalanceCause:
 def client_of(member: str) -> str:
     """Return the client id or group instance id at the start of a member id.
 
-    A member id without it, as in the consumer protocol, is returned unchanged.
+    A member id without a client id, as in the consumer protocol, is returned unchanged.
     """
     return _RANDOM_PART.sub("", member) or member

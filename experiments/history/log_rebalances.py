@@ -37,9 +37,9 @@ class LogRebalance:
 
     ``started`` and ``ended`` are in milliseconds since 1970; ``ended`` is None if the log does not
     contain the end. ``joined``, ``left``, ``expired`` (session timeout) and ``timed_out`` (poll or
-    rebalance timeout) are member ids, in logs of clients also client ids. ``member`` is the member
-    that caused the rebalance. ``after_ms`` is the time since a restarted member left. ``lines`` are
-    the first messages.
+    rebalance timeout) are member ids or, in logs of clients, client ids. ``member`` caused the
+    rebalance. ``after_ms`` is the time from the leave of a restarted member to its join. ``lines``
+    are the lines of the first messages.
     """
 
     group: str
@@ -71,7 +71,7 @@ class LogRebalance:
         return max(0, self.ended - self.started)
 
     def show(self, event: LogEvent) -> None:
-        """Store the line of a message, up to `_SHOWN_LINES` lines."""
+        """Store the line of a message, unless `_SHOWN_LINES` lines are stored already."""
         if len(self.lines) < _SHOWN_LINES:
             self.lines.append(event)
 
@@ -106,7 +106,7 @@ class _ClientState:
 
 
 class RebalanceLog:
-    """Builder of the rebalances of one group from log messages in order of time."""
+    """Builder of the rebalances of a group from log messages in order of time."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -118,7 +118,7 @@ class RebalanceLog:
         self._has_coordinator = False
 
     def add(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """Add a message. Yield the rebalances that are complete."""
+        """Add a message, and yield the rebalances that are then complete."""
         if event.client is None:
             self._has_coordinator = True
             yield from self._add_of_coordinator(event)
@@ -126,7 +126,7 @@ class RebalanceLog:
             yield from self._add_of_client(event)
 
     def flush(self) -> Iterator[LogRebalance]:
-        """Yield the remaining rebalances. Call this method after the last message."""
+        """Yield the remaining rebalances, after the last message was added."""
         yield from self._close(None)
         yield from self._recent.values()
         self._recent.clear()
@@ -201,7 +201,7 @@ class RebalanceLog:
             self._depart(member, event.time)
 
     def _at_epoch(self, event: LogEvent, number: int) -> Iterator[LogRebalance]:
-        """Start or extend the rebalance of an epoch. A computed target ends the rebalance."""
+        """Start or extend the rebalance of an epoch, or end it if its target is computed."""
         yield from self._close(event.time)
         one = self._recent.get(number)
         if one is None:
@@ -257,7 +257,7 @@ class RebalanceLog:
         del self._changes[:-_REMEMBERED]
 
     def _take_changes(self, one: LogRebalance) -> None:
-        """Add the changes since the last rebalance, and derive an unknown cause."""
+        """Add the changes since the last rebalance, from which an unknown cause is derived."""
         changes, self._changes = self._changes, []
         changes = [
             event
@@ -359,7 +359,7 @@ class RebalanceLog:
     def _in_generation(
         self, name: str, state: _ClientState, event: LogEvent
     ) -> Iterator[LogRebalance]:
-        """Add a generation that a client reports before it reports its assignment."""
+        """Add a generation that a client reports before its assignment."""
         number, is_consumer = event.number, event.protocol == "consumer"
         # A member of the consumer protocol has a new epoch before or after it reconciles.
         is_new = number != state.number if is_consumer else state.is_rejoining
@@ -384,7 +384,7 @@ class RebalanceLog:
     def _sync(
         self, name: str, state: _ClientState, event: LogEvent, number: int
     ) -> Iterator[LogRebalance]:
-        """Merge a finished rebalance of a client into the rebalance of its group."""
+        """Merge a client's finished rebalance into the rebalance of the group."""
         is_consumer = state.is_consumer
         self._clients[name] = _ClientState(number=number, stable=number, is_consumer=is_consumer)
         if event.protocol == "consumer" and number == state.stable:
@@ -426,7 +426,7 @@ class RebalanceLog:
         return one
 
     def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
-        """Set the cause of a rebalance to the cause in a client's log, if it is more exact."""
+        """Set the cause of a rebalance to the cause in a client's log, if this is more exact."""
         # Errors of the first requests are no causes.
         cause = RebalanceCause.JOIN if state.is_new else state.cause
         if one.cause is RebalanceCause.UNKNOWN or (
@@ -440,8 +440,8 @@ class RebalanceLog:
     def _epoch_of(self, state: _ClientState, epoch: int) -> int:
         """Return the group's epoch in a rebalance that does not change the member's epoch.
 
-        The member revokes partitions for a member of a later epoch, or receives the partitions
-        that a member of its epoch has revoked.
+        In such a rebalance, the member revokes partitions for a member of a later epoch, or gets
+        partitions that a member of the same epoch has revoked.
         """
         newest = next(reversed(self._recent.values()), None)
         if newest is None or newest.number is None:
@@ -455,7 +455,7 @@ class RebalanceLog:
 
 
 def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
-    """Set the cause of a rebalance from changes of members. Return False without a change."""
+    """Set the cause of a rebalance from changes of members, and return whether there are any."""
     for kind, cause in _CAUSE_OF_CHANGE.items():
         found = next((event for event in changes if event.kind is kind), None)
         if found is not None:
@@ -485,7 +485,7 @@ _SET = re.compile(r"^(?:\w*Set|\w*Map|List)?[\[({]*(.*?)[\])}]*$", re.DOTALL)
 
 
 def _members(event: LogEvent) -> Iterable[str]:
-    """Return the members in a message, also from a set in Java's or Scala's format."""
+    """Return the members in a message, which may list them as a set of Java or Scala."""
     if event.member is None:
         return () if event.instance is None else (event.instance,)
     if event.kind is not LogEventKind.TIMED_OUT or event.client is not None:

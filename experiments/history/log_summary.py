@@ -1,4 +1,4 @@
-"""Read logs, and summarise the rebalances per group: rates, storms, causes and remedies."""
+"""Read logs, and summarise the rebalances of each group: rates, storms, causes, remedies."""
 
 import heapq
 import re
@@ -33,7 +33,7 @@ _MIN_COUNT = 2
 
 @dataclass(slots=True, kw_only=True)
 class _Rebalances:
-    """Number of rebalances, the clients that caused them, and their log lines."""
+    """Number of rebalances of one cause, the clients that caused them, and their log lines."""
 
     rebalances: int = 0
     clients: Counter[str] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class _Rebalances:
 
 @dataclass(slots=True, kw_only=True)
 class Storm(_Rebalances):
-    """Sequence of rebalances in a short time. Times are in ms since 1970."""
+    """Storm: many rebalances in a short time. Times are in ms since 1970."""
 
     started: int
     ended: int
@@ -79,7 +79,7 @@ class Storm(_Rebalances):
 
 @dataclass(slots=True)
 class Commits:
-    """Number of offset commits of a group, and the longest pause (ms) between two."""
+    """Number of offset commits of a group, and the longest time (ms) between two of them."""
 
     first: log_messages.LogEvent
     last: log_messages.LogEvent
@@ -88,7 +88,7 @@ class Commits:
     pause_ms: int = 0
 
     def add(self, event: log_messages.LogEvent) -> None:
-        """Count a commit, and update the longest pause between commits."""
+        """Count a commit, and update the longest time between two commits."""
         self.number += 1
         pause = (event.time or 0) - (self.last.time or 0)
         if pause > self.pause_ms:
@@ -184,7 +184,7 @@ class GroupLogSummary:
             self._storms = longest[:_SHOWN_STORMS]
 
     def record(self) -> dict[str, Any]:
-        """Return the summary as JSON, after the last rebalance."""
+        """Return the summary as JSON, when all rebalances were added."""
         self._end_storm()
         causes = sorted(self._causes.items(), key=lambda item: -item[1].rebalances)
         hours = [
@@ -317,16 +317,16 @@ def is_dump(path: Path) -> bool:
 
 
 def log_files(paths: Sequence[str]) -> list[Path] | None:
-    """Return the log files at paths, or None if the paths contain group records.
+    """Return the log files at paths, or None if the paths contain records of groups.
 
-    Content decides, not names: Parquet files and output of ``kafka-dump-log.sh`` are records, as
-    are URIs; all other files are logs. In a directory, the files with the suffix of a text are
-    read, and rotated logs such as ``server.log.2024-05-01-10``.
+    The content decides, not the name: Parquet files and output of ``kafka-dump-log.sh`` are
+    records, other files are logs. URIs are records. In a directory, only files with the suffix of
+    a text and rotated logs such as ``server.log.2024-05-01-10`` are read.
 
     Raises
     ------
     InputError
-        If there are both records and logs.
+        If the paths contain records and also logs.
     """
     logs: list[Path] = []
     records: list[Path] = []
@@ -335,7 +335,7 @@ def log_files(paths: Sequence[str]) -> list[Path] | None:
         if path is None:
             return None
         if path != STDIN and not path.exists():
-            raise InputError(f"{path}: no such file or directory")
+            raise InputError(f"{path}: no such file or directory; correct the path")
         for file in _files(path):
             (records if file != STDIN and _has_records(file) else logs).append(file)
     if not logs:
@@ -371,8 +371,8 @@ def summarise_logs(
 ) -> list[dict[str, Any]]:
     """Summarise the rebalances in logs as one JSON record per group, sorted by id.
 
-    The files are read in parallel, line by line, in order of the times in them, so that rotated
-    logs, several brokers and several clients can come in any order. ``on_rebalance`` receives each
+    The lines of all files are merged in order of their times, so that rotated logs, and logs of
+    several brokers and clients, can be given in any order. ``on_rebalance`` is called with each
     rebalance.
 
     Raises
@@ -426,7 +426,7 @@ def summarise_events(
 def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
     """Yield the messages about groups in a log file, in order of time.
 
-    A message without a time gets the time of the message before.
+    A message without a time gets the time of the previous message.
     """
     name, earlier, later = name_of(file), 0, 0
     first: int | None = None
@@ -448,7 +448,7 @@ def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
 
 
 def _without_copies(events: Iterable[log_messages.LogEvent]) -> Iterator[log_messages.LogEvent]:
-    """Yield the log messages, and skip copies of them in other files."""
+    """Yield the log messages, except copies of a message in other files."""
     time: int | None = None
     files: dict[bytes, str] = {}
     for event in events:

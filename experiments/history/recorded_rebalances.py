@@ -43,14 +43,13 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRebalance:
-    """Rebalance of a recorded group. It can take several generations.
+    """Rebalance of a recorded group, which can take several generations.
 
     A rebalance ends when every partition has an owner again. ``case`` is
     ``group/incarnation/number``; ``first`` is the number of the first generation, and ``started``
     its timestamp in milliseconds since 1970. ``group`` has the members of the last generation,
-    with the partitions they owned before the first one, or is None if the records hold no valid
-    group. ``unknown`` is the reason why the moves are unknown: no group, or no previous
-    generation.
+    with the partitions that they owned before the first generation. It is None if the records
+    contain no valid group. ``unknown`` is the reason why the moves are unknown, or None.
     """
 
     case: str
@@ -80,10 +79,10 @@ class _GroupState:
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[RecordedRebalance]:
-    """Find the rebalances of a recorded group. ``generations`` are in order of time.
+    """Find the rebalances of a recorded group in its generations, in order of time.
 
-    A topic without a given partition count has the recorded count, or else the count that the
-    assignments imply.
+    ``partition_counts`` has given counts. Other topics have the recorded count or, without one, the
+    lowest count that the assignments permit.
     """
     for _, group in groupby(generations, key=attrgetter("incarnation")):
         state, same_incarnation = _GroupState(), list(group)
@@ -95,7 +94,7 @@ def find_rebalances(
 def _completed(
     state: _GroupState, generation: Generation, counts: Mapping[str, int]
 ) -> Iterator[RecordedRebalance]:
-    """Apply a generation to the state. Yield the rebalance that the generation ends."""
+    """Apply a generation to the state, and yield the rebalance that ends with it, if any."""
     _check_gap(state, generation)
     state.number = generation.number
     if any(member.assigned is None for member in generation.members):
@@ -117,7 +116,7 @@ def _completed(
 def _is_intermediate(state: _GroupState, rebalance: RecordedRebalance) -> bool:
     """Return whether members must revoke partitions before the rebalance ends.
 
-    Partitions of a topic that no member has ever owned are not withheld.
+    A topic whose partitions no member has ever owned has no withheld partitions.
     """
     group = rebalance.group
     if group is None or not group.members:
@@ -180,8 +179,8 @@ def _check_gap(state: _GroupState, generation: Generation) -> None:
 def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
     """Return the claimed partitions of each member, or None if they are unknown.
 
-    Members of sticky and cooperative assignors state these partitions. A member without such
-    partitions has just joined.
+    Members with sticky and cooperative assignors send claims. A member that claims nothing has just
+    joined.
     """
     members = generation.members
     states_them = "sticky" in (generation.assignor or "") or generation.cooperative
@@ -276,7 +275,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
 
 
 def identity(member: GenerationMember | Member) -> str:
-    """Return a key for a member: its group instance id or, without one, its member id."""
+    """Return a key for a member: the group instance id or, without one, the member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 
@@ -302,7 +301,7 @@ def rebalance_rows(
 ) -> Iterator[dict[str, Any]]:
     """Convert sorted rows of generations to rows of rebalances.
 
-    The columns of the comparison are missing, see `compared_row`.
+    The columns of the comparison are missing; `compared_row` adds them.
     """
     for _, group_rows in groupby(rows, key=itemgetter("group")):
         generations = map(generation_of, group_rows)
@@ -311,9 +310,9 @@ def rebalance_rows(
 
 
 def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
-    """Compare the assignment of a row with the optimum. Add the columns of the result.
+    """Compare the assignment of a row with the optimum, and add the columns of the result.
 
-    An exception in kassay itself becomes the row's ending and detail.
+    If kassay itself raises an exception, the columns ending and detail describe it.
     """
     if row["document"] is None:
         return {**_NO_COMPARISON, **row, "ending": "unknown", "detail": row["unknown"]}
@@ -370,11 +369,11 @@ _MAX_REBALANCES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HindsightRow:
-    """Moves of a recorded group, compared with the fewest moves in hindsight.
+    """Moves of a recorded group, with the fewest moves at each rebalance and in hindsight.
 
-    The fewest moves are those with minimum imbalance at each rebalance: one rebalance after the
-    other, and over all rebalances (``hindsight``) with a proven lower bound. A gap in the records,
-    and each 200 rebalances, start a new sequence from the recorded owners; the numbers are sums.
+    These have minimum imbalance at each rebalance. The moves in hindsight are the fewest in total,
+    with a proven lower bound. After a gap in the records, and after 200 rebalances, a new sequence
+    starts from the recorded owners. The numbers are sums over the sequences.
     """
 
     group: str

@@ -1,1 +1,1 @@
-"""Plan the moves of groups, explain imbalances and forecast changes."""
+"""Plan the moves of groups, find causes of imbalance and forecast changes."""

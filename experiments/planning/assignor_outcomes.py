@@ -30,12 +30,12 @@ _SECONDARY_WORK = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentMetrics:
-    """Loads and imbalance measures of an assignment.
+    """Loads, and measures of imbalance, of an assignment.
 
-    ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
-    whose member is in a rack without a replica, None for a group without racks. ``host_makespan``
-    is the maximum relative load of the hosts. ``topic_spread`` is the value of the level.
-    ``assigned`` is the number of partitions with a member.
+    ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of off-rack
+    reads, or None for a group without racks. ``host_makespan``
+    is the maximum relative load of the hosts. ``topic_spread`` is the sum of the squared numbers
+    of partitions per topic and member. ``assigned`` is the number of partitions with a member.
     """
 
     loads: dict[str, int]
@@ -55,8 +55,8 @@ class AssignmentMetrics:
 class AssignorOutcome:
     """Result of repeated rebalances with one of Kafka's assignors.
 
-    ``detail`` is the error message of an assignor that failed; it has no metrics.
-    ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
+    ``detail`` is the error message of a failed assignor. A failed assignor has no ``metrics``.
+    ``minimum_movement`` is the number of necessary moves, or None if it is not proven.
     ``is_permitted`` states whether the result meets the constraints of the plan.
     """
 
@@ -71,7 +71,7 @@ class AssignorOutcome:
 
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
-    """Compute the loads and imbalance measures of an assignment."""
+    """Compute the loads, and the measures of imbalance, of an assignment."""
     hosts = host_units(group)
     host_loads = unit_loads(group, assignment, hosts)
     return AssignmentMetrics(
@@ -89,9 +89,9 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 
 
 def rebalance(group: Group, assignor: str, *, rules: Sequence[Constraint] = ()) -> AssignorOutcome:
-    """Rebalance a group with an assignor until nothing changes.
+    """Rebalance a group with an assignor until the assignment is stable.
 
-    ``rules`` are constraints and capacities, which no assignor knows.
+    ``rules`` are the constraints and capacities with which `is_permitted` checks the result.
     """
     stable = run_until_stable(group, assignor)
     outcome = AssignorOutcome(
@@ -118,8 +118,8 @@ def assignor_outcomes(
 ) -> Iterator[AssignorOutcome]:
     """Run assignors on a group, and yield their results.
 
-    Assignors of the old ZooKeeper consumer and previews are skipped. ``rules`` are those of
-    `rebalance`. If the search is stopped, the outcomes of further ports are missing.
+    Assignors of the old ZooKeeper consumer, and assignors that no release of Kafka contains, are
+    skipped. ``rules`` are those of `rebalance`. After a stop of the search, no further port runs.
     """
     for assignor in (*client, *assignors.DEFAULT_ASSIGNORS):
         if limits.is_stopped:

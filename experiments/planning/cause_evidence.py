@@ -1,4 +1,4 @@
-"""Compute the values of a group from which the causes of its imbalance are found."""
+"""Compute the values of a group that show the causes of its imbalance."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -78,7 +78,7 @@ class Cause:
 
     @property
     def remedy(self) -> str:
-        """Return the general advice against this kind of cause."""
+        """Return the sentence that advises what to do about causes of this kind."""
         text = _REMEDIES[self.kind]
         if not self.is_slight:
             return text
@@ -87,7 +87,7 @@ class Cause:
 
     @property
     def short_remedy(self) -> str:
-        """Return the general advice in at most four words."""
+        """Return the advice of `remedy` in at most four words."""
         is_nothing = self.remedy == _REMEDIES["slight"]
         return _SHORT_REMEDIES["slight" if is_nothing else self.kind]
 
@@ -101,7 +101,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Group with its assignments, and the values with which causes are tested."""
+    """Group with its current and planned assignment, and values for the tests of causes."""
 
     group: Group
     planned: Assignment
@@ -112,7 +112,7 @@ class Evidence:
 
     @cached_property
     def current(self) -> Assignment:
-        """Return the current assignment. Unowned partitions are placed on members."""
+        """Return the current assignment, with unowned ones on the least loaded subscribers."""
         return keep_owners(self.group)
 
     @cached_property
@@ -163,7 +163,7 @@ class Evidence:
 
     @cached_property
     def is_slight(self) -> bool:
-        """Return whether the plan lowers the loads only slightly, and nothing else."""
+        """Return whether the plan only lowers the loads, by at most the tolerance of `decide`."""
         if self.unowned or not all(isinstance(one, Imbalance | Movement) for one in self.levels):
             return False
         both = (assignment_metrics(self.group, one) for one in (self.current, self.planned))
@@ -176,12 +176,12 @@ class Evidence:
 
     @cached_property
     def balanced(self) -> Assignment | None:
-        """Return the assignment with the most even partition counts, or None."""
+        """Return the assignment with the most even partition counts, or None if none is found."""
         return solve(self.counted, limits=self.limits).assignment
 
     @cached_property
     def has_even_counts(self) -> bool:
-        """Return whether no known assignment has more even partition counts."""
+        """Return whether no known assignment has more even partition counts than now."""
         best = self.balanced
         return best is None or self.squares(best) >= self.squares(self.current)
 
@@ -212,7 +212,7 @@ class Evidence:
 
     @cached_property
     def port(self) -> str | None:
-        """Return the port with the results of the group's assignor, or None."""
+        """Return the port that gives the results of the group's assignor, or None if unknown."""
         if self.own.name is not None:
             return _ALIASES.get(self.own.name, self.own.port)
         broker = self.group.status.protocol is Protocol.CONSUMER
@@ -239,7 +239,7 @@ class Evidence:
     def own_result(self) -> Assignment | None:
         """Return the assignment after a rebalance with the group's assignor, or None.
 
-        kassay's ports of sticky assignors are not those of other client libraries.
+        None for a sticky assignor of another client library, as kassay's ports are those of Java.
         """
         is_other = self.own.implementation is Implementation.OTHER
         if self.port is None or (is_other and self.port not in CIRCULAR):
@@ -249,7 +249,7 @@ class Evidence:
     def explains(self, assignment: Assignment | None) -> bool:
         """Return whether an assignment removes at least half of the avoidable imbalance.
 
-        Without an avoidable gap of the loads, only the counts decide.
+        It must also have more even partition counts than the current assignment.
         """
         if assignment is None or self.squares(assignment) >= self.squares(self.current):
             return False
@@ -258,12 +258,12 @@ class Evidence:
 
     @cached_property
     def rebalance_helps(self) -> bool:
-        """Return whether a rebalance with the group's assignor removes half of the imbalance."""
+        """Return whether the group's assignor removes at least half of the avoidable imbalance."""
         return self.explains(self.own_result)
 
     @cached_property
     def has_own_shape(self) -> bool:
-        """Return whether a rebalance with the group's assignor keeps the sorted counts."""
+        """Return whether the group's assignor gives the current partition counts, in any order."""
         result = self.own_result
         if result is None:
             return False
@@ -272,7 +272,7 @@ class Evidence:
 
     @property
     def name(self) -> str:
-        """Return the name of the group's assignor in Kafka's tools."""
+        """Return the name that Kafka's tools show for the group's assignor."""
         return kafka_name(self.own.name or self.port or "")
 
     def extremes(self) -> str:
@@ -300,7 +300,7 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
 
 
 def finding_of(group: Group) -> Cause | None:
-    """Return a finding that loads do not show, or None."""
+    """Return a finding that the loads do not show, or None."""
     lag = next((one for one in group.notes if "% of the lag is on" in one), None)
     if lag is not None:
         return Cause(CauseKind.LAG_ON_FEW_MEMBERS, f"{lag}.")
@@ -310,7 +310,7 @@ def finding_of(group: Group) -> Cause | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShare:
-    """Most uneven topic, and the member that has the most partitions of the topic.
+    """Most uneven topic, and the member with the highest number of its partitions.
 
     ``even`` is the number of partitions per subscriber, rounded up. ``others`` is the number of
     further uneven topics.

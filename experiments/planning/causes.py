@@ -1,8 +1,8 @@
-"""Find the cause of the imbalance of a group. Each cause has a test.
+"""Find the cause of the imbalance of a group: each kind of cause has a test.
 
-A cause is claimed only if its test holds for the group and if it explains the gap. The gap has an
-avoidable part, between the current and the planned assignment, and a part that no assignment of the
-group avoids. The larger part decides which tests come first. A balanced group has no cause.
+A cause is reported only if its test holds for the group. The imbalance above an even division has
+two parts: the plan avoids one, and no assignment of the group avoids the other. The larger part
+decides which tests come first. A balanced group has no cause.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -69,7 +69,7 @@ def find_cause(
 
 
 def _rules(given: Evidence) -> Iterable["_Rule"]:
-    """Return kinds of causes with their tests, in the order of the tests."""
+    """Return the kinds of causes to test, each with its test, in the order of the tests."""
     now, then = given.value(given.current), given.value(given.planned)
     has_gap = then < now or given.unowned > 0
     first = _ALWAYS if has_gap else ()
@@ -227,7 +227,7 @@ def _weights_ignored(given: Evidence) -> str | None:
 
 
 def _racks(given: Evidence) -> str | None:
-    """Describe imbalance caused by keeping reads within a rack, or return None."""
+    """Describe the imbalance that results from reads within racks, or return None."""
     group = given.group
     if not metrics.has_racks(group) or given.is_large:
         return None
@@ -309,7 +309,7 @@ def _static_members(given: Evidence) -> str | None:
 
 
 def _contradiction(given: Evidence) -> str | None:
-    """Describe loads that the group's assignor cannot cause, or return None."""
+    """Describe partition counts that the group's assignor cannot give, or return None."""
     if given.own.name is None or given.port is None or given.group.status.state != "Stable":
         return None
     if not given.has_equal_subscriptions or given.unowned:
@@ -328,7 +328,7 @@ def _contradiction(given: Evidence) -> str | None:
 
 
 def _lost_rebalance(given: Evidence) -> str | None:
-    """Describe a rebalance that improves the loads but did not occur, or return None."""
+    """Describe a rebalance that would improve the loads but did not occur, or return None."""
     if given.own.name is None and given.port is None and not given.is_large:
         if not all(given.explains(given.run(name)) for name in NEWEST_ASSIGNORS):
             return None

@@ -1,4 +1,4 @@
-"""Forecast changes of a group and a later rolling restart."""
+"""Forecast changes of a group, each with a later rolling restart."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ def parse_sizes(
     like: str | None = None,
     allow_lag: bool = False,
 ) -> list[Sizes]:
-    """Parse numbers of members and partition counts.
+    """Parse the options with new numbers of members and partitions.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def parse_sizes(
     like
         Id of the member with the subscription, rack, capacity and speed of added members.
     allow_lag
-        Accept weights that are lag.
+        Accept lag as weights.
     """
     counts, names = dict[str, int](), list[str]()
     for text in partitions:
@@ -131,7 +131,7 @@ def parse_sizes(
             if total < 1:
                 raise InputError(
                     f"cannot remove {count_of(current - total, 'member')} from {group.label}, "
-                    f"which has {count_of(current, 'member')}"
+                    f"which has {count_of(current, 'member')}; at least 1 member must remain"
                 )
             name = f"members {sign}{number}" if sign else count_of(number, "member")
             found.append(replace(given, name=", ".join([*names, name]), members=total))
@@ -159,7 +159,7 @@ class Change:
     start
         Configuration before the change.
     action
-        Event that keeps the configuration, or None.
+        Rebalance or restart that keeps the configuration, or None.
     steps
         Configurations after each rolling restart; empty for the current configuration.
     sizes
@@ -167,7 +167,7 @@ class Change:
     note
         Behaviour of static members that depends on the release of the broker, or None.
     is_further
-        Whether the assignor is not one of the default, and is not recommended.
+        Whether the assignor is in addition to the default ones, and is not recommended.
     """
 
     name: str
@@ -193,9 +193,9 @@ class Change:
 class CurrentLoads(NamedTuple):
     """Maximum load and sum of squared loads of the current assignment.
 
-    They are 0 if weights or speeds differ and the members have equal numbers of partitions: as
-    Kafka's assignors ignore weights, each rebalance then gives other loads by chance. ``shown`` is
-    the maximum load in any case, ``unowned`` the number of partitions without an owner.
+    With different weights or speeds, ``squares`` is 0, and so is ``maximum_load`` if the numbers of
+    partitions differ by at most 1: Kafka's assignors ignore weights, so the loads are by chance.
+    ``shown`` is always the maximum load, ``unowned`` the number of partitions without an owner.
     """
 
     maximum_load: float
@@ -216,10 +216,10 @@ class CurrentLoads(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Forecast of one change. ``batch_size`` members restart at a time.
+    """Forecast of a change in which ``batch_size`` members restart at a time.
 
-    The last event of the prediction is a rolling restart after the change. ``now`` has the loads
-    before it.
+    The last event of the prediction is a rolling restart after the change. ``now`` has the current
+    loads.
     """
 
     change: Change
@@ -248,10 +248,10 @@ class Forecast:
         return self.after.maximum_load
 
     def highest(self, name: str) -> predict.Distribution:
-        """Return the higher value of a load measure before and after the later restart.
+        """Return the higher of two values of a load measure: before and after the later restart.
 
-        Before the later rolling restart, the group has the loads after the change, or those of now.
-        If weights or speeds differ, there are no ``squares``: return 0.
+        Before the later rolling restart, the group has the loads after the change, or else the
+        current ones. If weights or speeds differ, ``squares`` are not predicted: return 0.
         """
         later: predict.Distribution | None = getattr(self.restart, name)
         if later is None:
@@ -263,7 +263,7 @@ class Forecast:
 
     @property
     def assigned(self) -> int:
-        """Return the minimum number of partitions with an owner, over all samples."""
+        """Return the minimum number of owned partitions after the change or the later restart."""
         ends = (-1,) if self.cost is None else (-2, -1)
         samples = self.prediction.courses
         return min(sum(one.assignments[end].counts().values()) for one in samples for end in ends)
@@ -306,15 +306,15 @@ def forecast_changes(
     Parameters
     ----------
     assignors
-        Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
-        the consumer protocol, as far as the client libraries of the members offer them, and
-        roundrobin with weights or without sticky. A group of the consumer protocol stays in it.
+        Assignors to change to. The defaults are those of sticky, cooperative-sticky and uniform
+        (of the consumer protocol) that the client libraries of the members offer, and roundrobin
+        with weights or without sticky. A group of the consumer protocol keeps its protocol.
         The default includes restarts of single members and a rebalance if they can lower the
         current loads. With ``sizes``, the default is the current assignor.
     further
         Assignors in addition to the default.
     sizes
-        Other numbers of members and partitions.
+        New numbers of members and partitions; each item is forecast separately.
     batch_sizes
         Numbers of members that restart at the same time.
     restart
@@ -378,12 +378,12 @@ def change_samples(
 
 
 def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterator[Event]:
-    """Yield events that can balance a group and keep its configuration.
+    """Yield events that can balance a group without a new configuration.
 
-    These are a rebalance, and, if a rolling restart lowers the current loads or gives partitions
-    an owner, the restarts of the two members with the highest loads and of that with the lowest.
-    If all members of the consumer protocol are static, that with the lowest load stays away until
-    its session has ended.
+    These are a rebalance of the classic protocol and, if a rolling restart lowers the current loads
+    or gives partitions an owner, restarts of single members: the two with the highest loads and the
+    one with the lowest. If all members of the consumer protocol are static, the member with the
+    lowest load stays away until its session has ended.
     """
     dynamic = [one.id for one in group.members if one.instance_id is None]
     static = len(dynamic) < len(group.members)
@@ -452,7 +452,7 @@ def default_assignors(group: Group, current: Configuration) -> list[str]:
 
 
 def _change_to(group: Group, current: Configuration, name: str) -> Change:
-    """Return the change to an assignor. For the current one, the change has no steps."""
+    """Return the change to an assignor. A change to the current assignor has no steps."""
     if name == current.assignor:
         return Change(name=shown_name(name), start=current)
     if ":" not in name and (name not in ASSIGNORS or name not in POLICIES):
@@ -489,10 +489,10 @@ def optimum_record(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> dict[str, object]:
-    """Return the optimum of a changed group as JSON, in the format of forecasts.
+    """Return the optimum of a changed group as JSON, with the keys of a forecast.
 
-    ``before`` is the unchanged group. Loads are in the unit of the fastest member before the
-    changes, so that those of groups with different members are comparable.
+    ``before`` is the group before the change. Loads are in the unit of its fastest member, so that
+    the loads of groups with different members are comparable.
     """
     before = group if before is None else before
     chosen = default_levels(group) if levels is None else levels

@@ -32,7 +32,7 @@ class Criterion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """Recommended configuration, number of members per restart, and reason."""
+    """Recommended configuration, number of members that restart at a time, and reason."""
 
     configuration: str
     at_once: int
@@ -53,7 +53,7 @@ def recommend(
     Parameters
     ----------
     forecasts
-        Those of `forecast_changes` without sizes; the first one is the current configuration.
+        Results of `forecast_changes` without ``sizes``; the first has the current configuration.
     optimum
         Maximum load of the optimum, for the reason.
     condition
@@ -92,17 +92,16 @@ def decide(
 ) -> Forecast:
     """Choose the best forecast by its loads, then its cost, then its stopped seconds.
 
-    Configurations remain if no other one has lower maximum loads in three of four samples, then
-    if no other one has a lower sum of squared loads. The loads are the higher ones before and
-    after a later rolling restart. The cost is of the kind that the user minimises: that of the
-    change and of all rolling restarts in four weeks together. If the current configuration
-    remains, and no interval of a cost is below its own, it is the result; restarts that stop the
-    whole group do not replace others for their time without owners. Otherwise those remain for
-    which no other one has a lower cost, then the one with the shortest standstill, then the one
-    with the fewest restarts and moves. A group of the consumer protocol stays in it if the loads
-    are equal. If the current loads are higher, and a rebalance or the restart of a member gives the
-    lowest ones, the configuration also stays: it is not the cause. The action with the lowest mean
-    cost wins, but a rebalance replaces restarts with overlapping costs.
+    Loads are the higher ones of before and after the later rolling restart. A forecast is rejected
+    if another one has a lower maximum load in three of four samples, then by the same rule for the
+    sum of squared loads. With equal loads, a group of the consumer protocol keeps its protocol. If
+    an action without a new configuration gives the lowest loads, and the current ones are higher,
+    the action with the lowest mean cost wins, but a rebalance replaces restarts with overlapping
+    costs. Otherwise the cost decides: that of ``criterion``, of the change and all rolling restarts
+    in four weeks together. The current configuration wins if no other cost interval is entirely
+    below its own. For the time without owners, restarts that stop the whole group are rejected if
+    those of the current configuration do not. The remaining forecasts are compared by cost,
+    stopped seconds, number of rolling restarts, and moves.
     """
     current, times = forecasts[0], restarts_per_week * HORIZON_WEEKS
     default = [one for one in forecasts if not one.change.is_further]

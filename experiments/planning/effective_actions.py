@@ -1,4 +1,4 @@
-"""Manual actions and changes of the assignor that balance a group, as predicted."""
+"""Find the actions that balance a group: manual actions and changes of the assignor."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class EffectiveAction:
     """Action that is recommended to an operator, with loads and moves.
 
     ``configuration`` is the assignor after the action. ``changes_assignor`` is true if all members
-    need another configuration.
+    need a new configuration.
     ``short`` has the action in few words, ``change`` the name of its forecast.
     ``rebalances`` and ``predicted_load`` are None without a prediction of the change.
     """
@@ -87,16 +87,17 @@ def effective_actions(
 ) -> tuple[EffectiveAction, ...]:
     """Find the actions that balance a group, with the best action first.
 
-    If partitions without an owner wait for no rebalance, a rebalance and a restart are effective,
-    and the values of the first one replace the current ones.
+    If partitions have no owner although no rebalance is in progress, a rebalance and a restart are
+    effective. Then other actions must improve the result of the first of them, not the current one.
 
-    Of actions with equal loads, those come first that keep the configuration, then those with the
-    fewest moves.
+    Among actions with equal loads, those that keep the configuration come first, then those with
+    fewer moves.
 
-    An action almost reaches the maximum load of the plan, and the values of its other levels for
-    hosts and racks. It lowers at least one of them, or the sum of squares if the plan keeps the
-    maximum load, with the factors of `decide`. If no action does, that of `decide` remains if it
-    lowers a value. A rebalance that is pending need not almost reach them.
+    An action is effective if it almost reaches the plan's values and lowers at least one of them by
+    more than the tolerance of `decide`. The values are the maximum load, those of the levels for
+    hosts, topics and racks, and the sum of squares if the plan keeps the maximum load. If no action
+    is effective, that of `decide` is if it lowers a value. With a pending rebalance, actions that
+    keep the assignor need not almost reach the plan's values.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def effective_actions(
     before = current
 
     def is_effective(reached: AssignmentMetrics, *, almost: bool = True) -> bool:
-        """Return whether an action improves the loads, and almost reaches the plan's loads."""
+        """Return whether an action lowers a value, and almost reaches those of the plan."""
         if reached.assigned < planned.assigned:
             return False  # An assignor that does not end leaves partitions without an owner.
         is_near = not almost or all(
@@ -123,7 +124,7 @@ def effective_actions(
         )
 
     def order(action: EffectiveAction) -> tuple[object, ...]:
-        """Return a sort key for actions, by loads and then cost."""
+        """Return the sort key of an action: values, sum of squares, new configuration, moves."""
         if action.moves is None:
             return (True,)
         reached = [value(action.metrics) for value in values]
@@ -164,10 +165,10 @@ def effective_actions(
 
 
 def change_forecasts(group: Group, further: Sequence[str] = (), *, seed: int = 0) -> list[Forecast]:
-    """Forecast the default changes of a group, and changes to further assignors.
+    """Forecast the default changes of a group, and its changes to further assignors.
 
-    Return nothing if kassay cannot simulate its assignor, or the simulation takes too long for a
-    plan.
+    Return an empty list if kassay cannot simulate the group's assignor, or if the simulation takes
+    too long for a plan.
     """
     if not is_simulated(group):
         return []
@@ -184,9 +185,9 @@ def is_simulated(group: Group) -> bool:
 def _predicted_action(
     group: Group, forecast: Forecast, rules: Sequence[Constraint], unchanged: Forecast
 ) -> EffectiveAction | None:
-    """Convert a forecast to an action, or return None if it is not useful.
+    """Convert a forecast to an action, or return None if it changes nothing or is not permitted.
 
-    ``unchanged`` is the forecast of the current configuration, whose restart is the comparison.
+    ``unchanged`` is the forecast of the current configuration. The text compares the restarts.
     """
     change, cost, prediction = forecast.change, forecast.cost, forecast.prediction
     if cost is None or prediction.stopped_members:
@@ -229,7 +230,7 @@ def _predicted_action(
 def compared_measures(
     current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
 ) -> dict[str, Callable[[AssignmentMetrics], int]]:
-    """Return the measures that effective actions must improve, as functions."""
+    """Return functions for the measures, one of which an effective action must improve."""
     values: dict[str, Callable[[AssignmentMetrics], int]] = {"makespan": lambda one: one.makespan}
     if planned.makespan >= current.makespan:
         values["sum_of_squares"] = lambda one: one.measures[Measure.SUM_OF_SQUARES]
@@ -245,10 +246,10 @@ def compared_measures(
 def _assignor_changes(
     group: Group, outcomes: Sequence[AssignorOutcome]
 ) -> Iterator[EffectiveAction]:
-    """Yield changes to assignors that are not simulated.
+    """Yield actions from the results of assignors, for changes that are not simulated.
 
-    Its moves are those of a client library for its own assignor, or if the current assignor is not
-    known. Otherwise the rolling restarts cause more.
+    Moves are given only for the group's own assignor, or if the current assignor cannot be
+    simulated. Otherwise the rolling restarts cause further moves.
     """
     if not group.members:
         return  # Kafka assigns nothing.
@@ -285,7 +286,7 @@ def _assignor_changes(
 
 
 def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client: bool) -> bool:
-    """Return whether the group can use an assignor that kassay can run."""
+    """Return whether a change to an assignor of a library, or of Java, may be an action."""
     if name == own.name and not runs_in_client(name):
         return False  # Only a member that joins or leaves triggers a rebalance: see the restarts.
     if library:

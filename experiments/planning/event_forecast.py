@@ -27,7 +27,7 @@ from kassay.solver.trajectory.trajectory import default_trajectory_levels, optim
 
 
 def load_planned_events(file: Path, group: Group) -> Script:
-    """Read planned events from a YAML or JSON file that contains client ids."""
+    """Read planned events from a YAML or JSON file."""
     members, _ = planned_members(group)
     topics = [TopicPlan(name=one.name, partitions=one.partitions) for one in group.topics]
     return parse_planned_events(read_text(file), str(file), topics=topics, members=members)
@@ -43,7 +43,7 @@ def predict_events(
 ) -> Prediction:
     """Predict the planned events of a group.
 
-    Events at the same time are one event. Settings in the script replace those of the
+    Events at the same time count as one event. Settings in the script replace those of the
     configuration.
     """
     given, default = script.settings, Settings()
@@ -88,8 +88,8 @@ def hindsight_record(
 ) -> dict[str, object] | None:
     """Return the fewest moves over all rebalances of the first sample, as JSON.
 
-    Each rebalance has minimum imbalance, or is within the tolerance of the maximum load. Return
-    None if members differ in speed, because the speed of new members is not known.
+    After each rebalance, the imbalance is minimum, or the maximum load is within its tolerance.
+    Return None if members differ in speed, because the speed of new members is not known.
     """
     groups = [_weighted(group, one) for one in prediction.courses[0].rebalances if one.members]
     if not groups or not group.has_equal_speeds:

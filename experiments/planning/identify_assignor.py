@@ -54,9 +54,9 @@ _EXACT = (Implementation.BROKER, Implementation.JAVA)
 class IdentifiedAssignor:
     """Assignor that a group uses, and the program that runs it.
 
-    ``name`` is that of ``kassay.assign``; None if the source does not show it. ``libraries`` are
-    the recognised client libraries of the members. ``client`` is the library whose own assignors
-    were run on the group, with its version.
+    ``name`` is a name for ``kassay.assign``, or None if the source shows no assignor.
+    ``libraries`` are the recognised client libraries of the members. ``client`` is the library,
+    with its version, that ran its own assignors on the group.
     """
 
     name: str | None
@@ -94,7 +94,7 @@ class IdentifiedAssignor:
         }
 
     def __str__(self) -> str:
-        """Describe the assignor, and state whether a port can differ from it."""
+        """Describe the assignor, and state whether its results can differ from the port's."""
         if self.name is None:
             text = "The source does not show the assignor that the group runs."
             is_known = self.implementation in _EXACT
@@ -132,10 +132,10 @@ class IdentifiedAssignor:
 
 
 def lists_default_assignors(own: IdentifiedAssignor, name: str | None) -> bool:
-    """Return whether the members can list the Java client's default assignors.
+    """Return whether the members may have the Java client's default list of assignors.
 
-    These members list range and cooperative-sticky. The change to cooperative-sticky then takes
-    one rolling restart.
+    The list is range and cooperative-sticky. The change to cooperative-sticky then takes one
+    rolling restart.
     """
     return name == DEFAULT_LIST[0] and set(own.libraries) <= {_JAVA}
 
@@ -146,7 +146,7 @@ def runs_in_client(name: str) -> bool:
 
 
 def installed_client(group: Group) -> str | None:
-    """Return the client library of all members, or None if it is not installed."""
+    """Return the client library that all members use, or None if it is not installed."""
     own = identify_assignor(group)
     client = own.libraries[0] if len(own.libraries) == 1 else ""
     if own.implementation is not Implementation.OTHER or client not in libraries():
@@ -162,7 +162,7 @@ def client_assignors(client: str) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If the library is unknown, not installed, or has no assignor of consumer groups.
+        If the library is unknown, not installed, or has no assignor for consumer groups.
     """
     library, version = parse_library_version(client)
     if not library.assignors_of(version):

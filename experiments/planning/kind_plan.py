@@ -1,7 +1,7 @@
 """Plan share groups, Streams applications and Connect clusters.
 
-The matrix has the places, which are workers, threads or processes, by connectors, subtopologies or
-topics. The planned state is always the simulated result of an action.
+The matrix counts tasks by place and topic. Places are workers, threads or processes; topics can be
+connectors or subtopologies. The planned state is always the simulated result of an action.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ _Rank = tuple[Fraction | int, ...]
 class KindState:
     """Assignment of a share group, Streams application or Connect cluster.
 
-    ``answer`` has the tasks or partitions per member, process or worker, as an answer has them.
+    ``answer`` has the tasks or partitions per member, process or worker, in the JSON format.
     """
 
     document: KindDocument
@@ -127,9 +127,9 @@ class PlannedAction:
 
     @property
     def is_effective(self) -> bool:
-        """Return whether an action improves at least three of four samples, and harms none.
+        """Return whether the action improves at least three of four samples, and worsens none.
 
-        An action that moves no task is effective.
+        An action without simulated results is effective.
         """
         ranks, now = [rank for _, rank in self.after], self.before[1]
         is_better = 4 * sum(one < now for one in ranks) >= 3 * len(ranks)
@@ -137,7 +137,7 @@ class PlannedAction:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Return a sort key for actions, by the worst result and then the highest cost."""
+        """Return the sort key of the action: its worst result, then its highest cost."""
         costs = [tuple(own.values()) for _, own in self.action.outcomes]
         return max((rank for _, rank in self.after), default=()), max(costs, default=())
 
@@ -193,7 +193,7 @@ class KindPlan:
         return _text("kind_verdict.txt.j2", plan=self)
 
     def cause_texts(self) -> list[str]:
-        """Return one sentence per cause, with the condition of assumed data."""
+        """Return one sentence per cause, with the condition that results from assumed data."""
         condition = self.current.document.condition
         texts = [shorten(cause.text, self.short) for cause in self.causes]
         return [
@@ -244,7 +244,7 @@ class KindPlan:
         }
 
     def matrix(self, columns: int) -> PageTable:
-        """Return a table of task numbers, with ``current → planned`` in changed cells.
+        """Return a table of the numbers of tasks, with ``current → planned`` in changed cells.
 
         At most ``columns`` topics are shown: those with changes, then the most uneven ones.
         """
@@ -347,8 +347,8 @@ def render_kind_plan(
 ) -> str:
     """Render a plan with a template for a page, a ticket or text.
 
-    ``commands`` follow those of the actions. ``values`` are, for a page, the simulated costs of
-    ``events`` with their ``recommendation`` and ``assumption``.
+    ``commands`` are appended to the commands of the actions. For a page, ``values`` are the
+    simulated costs of ``events`` with their ``recommendation`` and ``assumption``.
     """
     planned = {one.name: one.value for one in plan.planned.measures} if plan.planned else {}
     measures = [

@@ -47,7 +47,7 @@ class Move:
 class MoveBatch:
     """Moves that are made at the same time, with the maximum load after them.
 
-    ``imbalance`` is in the measure of the schedule.
+    ``imbalance`` is in the ``measure`` of `schedule_moves`.
     """
 
     moves: tuple[Move, ...]
@@ -151,7 +151,7 @@ def _load_of(group: Group, topic: str, number: int) -> Load:
 def _highest_loads_first(
     group: Group, moves: Sequence[Move], current: dict[str, Load], factors: dict[str, int]
 ) -> Iterator[Move]:
-    """Yield moves from the members with the highest loads first.
+    """Yield the moves, those from the members with the highest loads first.
 
     ``current`` has relative loads, and ``factors`` the factor from load to relative load.
     """
@@ -226,11 +226,11 @@ class MoveStep:
     moves
         The moves, in the order of the plan.
     loads
-        Load of each member with a changed load: (member, before, after).
+        Each member with a changed load: (member, load before, load after).
     makespan
         Maximum load of all members: (before, after).
     units
-        Members as load units, which convert the loads for the text.
+        Units of the members, with which the text converts relative loads.
     """
 
     moves: tuple[Move, ...]
@@ -252,7 +252,7 @@ class MoveStep:
 
 
 def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ...]:
-    """Split moves into steps that each lower the loads of their members.
+    """Split moves into steps, each of which lowers the loads of its members.
 
     A step ends as soon as the loads of its members, in descending order, are lower than before.
     Partitions without an owner are placed before the first step.

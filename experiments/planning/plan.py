@@ -95,13 +95,13 @@ class Plan:
     Parameters
     ----------
     current
-        Owned partitions count with their owners, the others with their least loaded subscriber.
+        Partitions without an owner count for their least loaded subscriber.
     levels, constraints
         Objective of the plan.
     solution
         Planned assignment, with value and bound per level.
     optimum
-        Assignment with minimum imbalance without tolerance and limit on moves.
+        Assignment with minimum imbalance, without tolerance and without a limit on moves.
     verdict
         Result in one sentence, with the planned maximum load and its lower bound.
     steps
@@ -111,10 +111,10 @@ class Plan:
     actions
         Effective actions instead of the list of moves, the recommended one first.
     other_reading
-        Result with the other limit of assumed subscriptions; None if it is the same group.
+        Result under the other assumption about unknown subscriptions; None if both are equal.
     interrupted
-        Whether the safety limit or the event ``stop`` ended a search. The plan is the best one
-        found until then; alternatives and assignors may be missing.
+        Whether the safety limit or the event ``stop`` ended a search. The plan is then the best
+        one found; alternatives and assignors may be missing.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
     more_members
@@ -122,8 +122,8 @@ class Plan:
     cause
         Cause of the imbalance, or None if the group is balanced, or no cause is known.
     windows
-        Peaks and hold-out of a group with several windows, else None. If the hold-out speaks
-        against the plan, the plan has no cause and no actions.
+        Peaks and hold-out test of a group with several windows, else None. If the plan fails the
+        test, it has no cause and no actions.
     """
 
     group: Group
@@ -212,7 +212,7 @@ class Plan:
     def imbalance_by_moves(self) -> list[tuple[int, int]]:
         """Return pairs of moves and imbalance after each batch of the plan.
 
-        The list is empty if the batches have another measure than the frontier.
+        The list is empty if the measure of the batches is not that of the frontier.
         """
         measure = self.frontier.measure
         if measure is not _scheduled_measure(measure):
@@ -236,7 +236,7 @@ class Plan:
     def racks(self) -> list[dict[str, object]]:
         """Return the members and partitions of each rack, as JSON.
 
-        Return nothing for a group without racks. The rack of members without a rack is None.
+        Return an empty list for a group without racks. Members without a rack have the rack None.
         """
         group = self.group
         if not group_metrics.has_racks(group):
@@ -262,7 +262,7 @@ class Plan:
     def hosts(self) -> list[dict[str, object]]:
         """Return the loads of each host, the highest relative load first, as JSON.
 
-        Return nothing if there is only one host, or if no host has several members. A relative
+        Return an empty list if there is only one host, or no host has several members. A relative
         load is the load divided by the speed of the host, which is the sum of the speeds of its
         members; see `kassay.reference.model.load_metrics.LoadUnits`.
         """
@@ -301,9 +301,9 @@ def plan(
     client: str | None = None,
     cycle: int | None = None,
 ) -> Plan:
-    """Plan the moves of a group from the current to a balanced assignment.
+    """Plan the moves of a group from its current to a balanced assignment.
 
-    The planned assignment is that of `solve` with the same levels and constraints.
+    The planned assignment is the one of `solve` with the same levels and constraints.
 
     Parameters
     ----------
@@ -320,8 +320,8 @@ def plan(
     client
         Installed client library ``LIBRARY[@VERSION]``, whose own assignors are run.
     cycle
-        Seconds of a cycle of the windows, on the last of which the plan is tested; see
-        `kassay.experiments.planning.window_plan_check.cycle_windows` for the default.
+        Length of a cycle of windows in seconds. The plan is tested on the last cycle. Default: see
+        `kassay.experiments.planning.window_plan_check.cycle_windows`.
 
     Raises
     ------
@@ -520,7 +520,7 @@ def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, 
 
 
 def _lowest(optimum: Solution, curve: Frontier) -> Solution:
-    """Return the better one of a solution and the last point of the frontier."""
+    """Return the better of a solution and the frontier's last point, by imbalance, then moves."""
     if not curve.points or optimum.is_optimal:
         return optimum
     last = curve.points[-1]
@@ -566,7 +566,7 @@ def plan_options(
 def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
     """Return the last frontier point with few moves, with a bound for `FEW_MOVES` moves.
 
-    The bound of the next point holds for more moves than these.
+    If points are missing, the bound is that of the next point: it also holds for fewer moves.
     """
     point = frontier.points[count - 1]
     if frontier.complete or point.movement.value == FEW_MOVES:

@@ -47,9 +47,9 @@ def makespan_of(
     """Return the maximum load of a solution, with a lower bound.
 
     If members differ in speed, it is the maximum relative load. With equal weights and speeds,
-    minimum sum of squares implies minimum makespan (docs/problem.md), unless a constraint limits
-    moves or relates partitions. For any other measure, and if another level precedes imbalance,
-    the bound is computed without search.
+    minimum sum of squares implies minimum maximum load (docs/problem.md), unless a constraint
+    limits moves or relates partitions. For any other measure, and if another level precedes
+    imbalance, the bound is computed without search.
     """
     if solution.assignment is None:
         return None
@@ -74,7 +74,7 @@ def makespan_of(
 
 
 def level_words(name: str) -> str:
-    """Return the words for a level in texts, such as ``maximum load``.
+    """Return the name of a level in sentences, such as ``maximum load``.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class Verdict:
     text
         The sentence without the condition.
     quality
-        How far the planned maximum load is from the proven minimum.
+        Distance of the planned maximum load from the proven minimum, in words.
     placed
         Partitions without an owner, which the plan assigns.
     condition
@@ -228,7 +228,7 @@ def under(condition: str | None, text: str) -> str:
 
 
 def unowned_partitions(group: Group) -> dict[str, list[int]]:
-    """Return the numbers of partitions without an owner, by subscribed topic."""
+    """List the partitions without an owner, as numbers by subscribed topic."""
     subscribers = group.subscribers()
     return {
         topic: (owners == NO_OWNER).nonzero()[0].tolist()
@@ -261,7 +261,7 @@ def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
 
 
 def _tolerance(levels: Sequence[Level]) -> str:
-    """Describe how close to the optimum an assignment is, by the tolerances of the levels."""
+    """Describe the distance of an assignment from the optimum, by the tolerances of the levels."""
     match [level for level in levels if level.tolerance]:
         case []:
             if isinstance(levels[0], Imbalance):
@@ -275,7 +275,7 @@ def _tolerance(levels: Sequence[Level]) -> str:
 
 
 def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> str | None:
-    """Describe the first level that an assignment improves, or return None."""
+    """Describe the first level with a lower value in an assignment than now, or return None."""
     problem = build_problem(group)
     before, after = (problem.to_placement(one) for one in (keep_owners(group), assignment))
     if before is None or after is None:
@@ -296,7 +296,7 @@ _NAME_WIDTH = 22
 def short_names(members: Iterable[Member]) -> dict[str, str]:
     """Map member ids to short unique names.
 
-    A short name has no random UUID, and long names are cut in the middle.
+    A short name does not contain the random UUID. The middle of a long name is cut.
 
     Examples
     --------

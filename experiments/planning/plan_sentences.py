@@ -45,8 +45,8 @@ EVEN_TOPICS = "--even-topics"
 class PlanArguments:
     """Arguments of ``kassay plan``, from which further commands are built.
 
-    ``source`` has the source and the options of its data. ``selected`` selects the group, and
-    ``objective`` has the options of the objective.
+    ``source`` has the name of the source and the options for its data, ``selected`` the options
+    that select the group, and ``objective`` the options of the objective.
     """
 
     source: tuple[str, ...] = ("SOURCE",)
@@ -68,10 +68,10 @@ _NO_ARGUMENTS = PlanArguments()
 
 
 def verdict(plan: Plan, *, is_complete: bool = True) -> str:
-    """Describe the result of a plan, with its test and its conditions.
+    """Describe the result of a plan, with its test on time windows and its conditions.
 
-    With windows, the peaks and the hold-out follow. A failed hold-out is the first one.
-    If it ``is_complete``, another cause or action of the other subscriptions follows.
+    With windows, the peaks and the hold-out test follow, or precede if the test fails. With
+    ``is_complete``, the result under the other assumption follows if its cause or action differs.
     """
     caveat = group_remarks.rebalance_caveat(plan.group) or group_remarks.assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
@@ -96,9 +96,9 @@ def _macros(template: str, **filters: Any) -> Any:
 
 
 def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
-    """Describe which levels of a solution are proven, and the bounds of other levels.
+    """List the proven levels of a solution, and the others with their bounds.
 
-    A sum of squares after the maximum load is proven at the maximum load and moves of the solution.
+    The bound of a sum of squares after the maximum load holds for the solution's load and moves.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
 
 
 def option_label(plan: Plan, option: PlanOption) -> str:
-    """Return the name of an alternative in the plan."""
+    """Return the title of an alternative of a plan."""
     if option.name == RECOMMENDED:
         return "this plan"
     has_limit = any(isinstance(one, MaxMoves) for one in plan.constraints)
@@ -149,9 +149,9 @@ def bound_text(level: LevelValue | None, group: Group | None = None) -> str:
 
 
 def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str]:
-    """List objectives that the plan ignores, such as racks, with commands.
+    """List objectives that the plan ignores, such as racks, with commands that consider them.
 
-    ``given`` are the arguments of the plan, for the commands in the texts.
+    ``given`` has the arguments of the plan, from which the commands are built.
     """
     names = {level.name for level in plan.levels}
     topics = None if TopicSpread.name in names else spread_of_topics(plan)
@@ -263,7 +263,7 @@ _SCOPE = "(the source does not show this; all values, bounds and proofs depend o
 def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
     """Return the texts and values that the page, the ticket and the text share.
 
-    ``directory`` has the files of the plan.
+    ``directory`` is the path of the plan's files.
     """
     group, levels, short = plan.group, plan.solution.levels, short_names(plan.group.members)
     names = [level.name for level in levels]

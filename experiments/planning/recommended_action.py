@@ -41,10 +41,10 @@ _MAX_PARTITIONS = 10_000
 
 
 class ToDo(NamedTuple):
-    """Recommended action as a sentence, and in few words.
+    """Recommended action, as a sentence and in few words.
 
-    ``action`` is None if the text is the general remedy of a cause. ``is_open`` states that a
-    simulation by a plan decides between several actions.
+    ``action`` is None if the text is the general remedy of a cause. ``is_open`` states that only
+    the simulation of a plan decides between several actions.
     """
 
     text: str
@@ -72,7 +72,7 @@ def to_do(
     *,
     is_interrupted: bool = False,
 ) -> ToDo:
-    """Return the best effective action. Without one, return the remedy of cause or finding."""
+    """Return the best effective action or, without one, the remedy of the cause or finding."""
     kind, first = None if cause is None else cause.kind, next(iter(actions), None)
     if kind is None and not verdict.moves:
         return NOTHING if finding is None else ToDo(finding.remedy, finding.short_remedy)
@@ -99,7 +99,7 @@ def _is_contradicted(cause: Cause | None, verdict: Verdict) -> bool:
 
 
 class Reading(NamedTuple):
-    """Gain of a plan, cause and action, for one assumption about a group's subscriptions."""
+    """Result of a plan, its cause and its action, for one assumption about subscriptions."""
 
     solution: Solution
     assignment: Assignment
@@ -115,7 +115,7 @@ class Reading(NamedTuple):
 def other_text(
     cause: Cause | None, action: ToDo, verdict: Verdict, other_cause: Cause | None, other: ToDo
 ) -> str | None:
-    """Describe the other reading of a group. Return None if cause and action are the same."""
+    """Describe the other reading of a group, or return None if cause and action are the same."""
     kinds = {None if one is None else one.kind for one in (cause, other_cause)}
     is_same = action.short == other.short or action.is_open or (other.is_open and action.action)
     if len(kinds) == 1 and is_same:
@@ -134,10 +134,10 @@ def read_group(
     seed: int = 0,
     forecasts: Sequence[Forecast] = (),
 ) -> Reading:
-    """Find the gain, the cause and the action that a plan of the group reports.
+    """Find the result, the cause and the action that a plan of the group reports.
 
-    ``forecasts`` are those of `change_forecasts`. Without them, nothing is simulated, because this
-    takes seconds: the action can then be a plan. Raise LookupError if no assignment is found.
+    ``forecasts`` are the results of `change_forecasts`. Without them, nothing is simulated, to save
+    time: the action can then be to make a plan. Raise LookupError if no assignment is found.
     """
     solution = solve(group, levels=levels, constraints=constraints, limits=limits, seed=seed)
     verdict, limiting = verdict_of(group, solution, levels, constraints), limiting_partition(group)
@@ -167,7 +167,7 @@ def _quick_to_do(
     rules: Sequence[Constraint],
     forecasts: Sequence[Forecast],
 ) -> ToDo:
-    """Return the action that a plan recommends. Without forecasts, return the candidates."""
+    """Return the action that a plan recommends, or the possible actions without ``forecasts``."""
     cause, kind = found.cause, None if found.cause is None else found.cause.kind
     is_uneven = found.planned.measures != found.current.measures or has_lost_rebalance(group)
     if group.partition_count > _MAX_PARTITIONS and is_uneven and not forecasts:

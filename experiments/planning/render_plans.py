@@ -53,8 +53,8 @@ def render_plan(
 ) -> str:
     """Render a plan with a template for a page, a ticket or text.
 
-    Equal plans give equal bytes. ``directory`` has the files of the plan; None if they are not
-    written: the text then has more moves. ``arguments`` are those of `kassay plan`.
+    Equal plans give equal bytes. ``directory`` is the path of the plan's files, or None if none are
+    written: the text then lists more moves. ``arguments`` are those of `kassay plan`.
     """
     context = _context(plan, directory, arguments)
     if template == PAGE:
@@ -136,7 +136,7 @@ def _page_context(plan: Plan) -> dict[str, object]:
 
 
 def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
-    """Return JSON with which the page shows loads after a number of moves, or None.
+    """Return JSON from which the page shows the loads after a number of moves, or None.
 
     ``members`` are the members in the order of the load table. The loads before the first
     move include the partitions without an owner, which the plan assigns first. The result is None
@@ -183,7 +183,7 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
 
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
-    """Collect the points, bounds and moves with which a plan's frontier is drawn."""
+    """Collect the points, bounds and moves for the drawing of a plan's frontier."""
     curve = FrontierCurve.of(plan.frontier, plan.imbalance_by_moves())
     units = member_units(plan.group)
     if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
@@ -198,7 +198,7 @@ def frontier_curve(plan: Plan) -> FrontierCurve:
 def _load_rows(plan: Plan) -> list[dict[str, object]]:
     """Return the rows of the load table, with bar lengths in per cent.
 
-    If members differ in speed, percentages and overloads are those of relative loads.
+    If members differ in speed, percentages and overloads are computed from relative loads.
     """
     planned = plan.planned
     maximum = max(plan.current.makespan, planned.makespan, 1)
@@ -257,7 +257,7 @@ def plan_document(
 ) -> dict[str, object]:
     """Return the content of ``plan.json``.
 
-    ``arguments`` are those of `kassay plan`, for the commands in it.
+    ``arguments`` are those of `kassay plan`, from which commands in the document are built.
     """
     target, other = target_assignment(plan.group), plan.other_reading
     document: dict[str, object] = {
@@ -391,7 +391,7 @@ def write_plan(
 ) -> None:
     """Write the HTML page and the other files of a plan to a directory.
 
-    ``arguments`` are those of ``kassay plan``, for further commands.
+    ``arguments`` are those of ``kassay plan``, from which further commands are built.
     """
     place, after = str(directory), group_document(rejoin(plan.group, plan.assignment))
     files = {

@@ -65,7 +65,7 @@ class BestLoad(NamedTuple):
 
 
 class BestNumber(NamedTuple):
-    """Smallest number of members with which one of Kafka's assignors meets a load limit."""
+    """Smallest number of members with which one of Kafka's assignors meets the target load."""
 
     name: str
     members: int
@@ -78,16 +78,16 @@ class ScaleStep:
     Parameters
     ----------
     optimum
-        None if no assignment within the capacities was found.
+        Minimum of the maximum load, or None if no assignment within the capacities was found.
     assignor
-        Load with the group's assignor; None if it is not known or fails.
+        Maximum load with the group's assignor, or None if it is unknown or fails.
     unserved
         Topics that lose their last subscriber.
     failure
-        Why the group's assignor has no load, if it is known.
+        Reason why the group's known assignor has no load.
     load, is_useful
-        Load with the group's assignor, else with the best of Kafka's assignors, and whether it is
-        lower than with all smaller numbers; above the current number, with those from there on.
+        Load with the group's assignor (if unknown: with the best of Kafka's), and whether it is
+        lower than with all smaller numbers (above the current number: from the current one on).
     """
 
     members: int
@@ -119,9 +119,9 @@ class ScaleStep:
 class NeededMembers:
     """Smallest numbers of members that keep the maximum load within a target.
 
-    ``optimum`` is proven sufficient; its bound is the smallest number that is not proven too small.
-    ``headroom`` is the growth of the peak of a plan with this number in the last cycle of windows,
-    and ``with_headroom`` the number for the maximum load divided by it; None without two cycles.
+    ``optimum`` is a sufficient number; its bound is the smallest one that is not proven too small.
+    ``headroom`` is the factor by which a plan's peak load grows in the last cycle of windows, and
+    ``with_headroom`` the number for the target divided by this factor; None without two cycles.
     """
 
     maximum_load: Load
@@ -153,7 +153,7 @@ class NeededMembers:
 class Scale:
     """Maximum loads of a group by number of members.
 
-    ``more`` is the first useful number above it.
+    ``more`` is the first useful number above the current number.
     """
 
     id: str | None
@@ -176,7 +176,7 @@ class Scale:
 
 
 class MoreMembers(NamedTuple):
-    """Smallest number of members that lowers the maximum load, with load and assignor."""
+    """Smallest number of members that lowers the maximum load, with its load and assignor."""
 
     value: int | None = None
     load: Load | None = None
@@ -209,20 +209,20 @@ def scale(
     """Find the maximum load of a group by number of members.
 
     Added members subscribe to all consumed topics; for smaller numbers, the last members leave.
-    Each load is that of the optimum, of the group's assignor, and of the best of Kafka's
-    assignors, which start from the current owners and run until the assignment is stable.
+    Each step has the maximum loads of the optimum, of the group's assignor, and of the best of
+    Kafka's assignors. Assignors start from the current owners and run until the result is stable.
 
     Parameters
     ----------
     maximum_load
-        Target of the maximum load, in the unit of the weights; if speeds differ, of the fastest
-        member.
+        Highest allowed load of a member, in the unit of the weights; if speeds differ, for the
+        fastest member.
     first, last
         Smallest and largest number of members of the steps. By default 40 numbers around the
         current one, at most the number of consumed partitions.
     assignor
-        The group's assignor: a port, or an assignor of an installed library. By default the port
-        of the assignor that the source of the group shows.
+        The group's assignor: a port, or an assignor of an installed library. The default is the
+        port of the assignor that the source of the group shows.
     like
         Id of the member with the subscription, capacity, speed and rack of added members.
         Required if speeds differ.
@@ -333,7 +333,7 @@ class _ScaleSearch:
         return MoreMembers()
 
     def used(self, number: int) -> tuple[int, str] | None:
-        """Return the load with the group's assignor. If it is unknown, use the best assignor."""
+        """Return the load with the group's assignor, or with the best one if it is unknown."""
         if self.own is None:
             return self._best(number)
         load = self.load(number, self.own)
@@ -446,7 +446,7 @@ class _ScaleSearch:
         return None if found is None else found[0]
 
     def _result(self, number: int, assignor: str) -> tuple[int, int, int] | None:
-        """Return the maximum load, sum of squares and moves. Values that are not compared are 0."""
+        """Return the maximum load, sum of squares and moves, with 0 for values not compared."""
         key = (number, assignor)
         if key not in self.known:
             group = self.resizing.resized(number)
@@ -476,7 +476,7 @@ class Autoscaler(StrEnum):
 def autoscaler_values(
     group: Group, found: Scale, autoscaler: Autoscaler, *, lag_threshold: int = 10
 ) -> str:
-    """Write a manifest of an autoscaler with useful numbers of members, in YAML.
+    """Return the YAML manifest of an autoscaler that uses the useful numbers of members.
 
     The numbers of replicas are limited to the first and the last useful number. KEDA also rounds
     the number up to the next useful one: its formula maps the lag to a number of replicas, with

@@ -1,4 +1,4 @@
-"""Survey many groups, and rank them by the improvement that a plan gives."""
+"""Survey groups, and rank them by the improvement that a plan of each group gives."""
 
 import multiprocessing
 import signal
@@ -73,16 +73,16 @@ class SurveyedGroup:
     Parameters
     ----------
     current, planned
-        Loads now and after the plan. Partitions without an owner count with their least loaded
+        Loads before and after the plan. Partitions without an owner count for their least loaded
         subscriber.
     moves
-        Moves of the plan, and a lower bound for its imbalance.
+        Number of moves of the plan, with a lower bound for equal or lower imbalance.
     hot
         Members with a load above the planned maximum load.
     lag
-        Messages that the group has not consumed yet, None if it is not known.
+        Number of messages that the group has not consumed yet, or None if unknown.
     other_reading
-        Result with the other limit of assumed subscriptions; None if both are equal.
+        Result under the other assumption about unknown subscriptions; None if both are equal.
     more_members
         First useful number of members above the current one, as in `scale`.
     """
@@ -135,7 +135,7 @@ class SurveyedGroup:
 
     @property
     def gap_limit(self) -> Fraction:
-        """Return an upper limit of `gap` for all assignments."""
+        """Return an upper bound of `gap`, which holds for all assignments."""
         bound = self.makespan.bound
         return _share(max(0, self.current.makespan - bound), bound)
 
@@ -157,7 +157,7 @@ class SurveyedGroup:
 
     @property
     def remarks(self) -> str:
-        """Return remarks on the result: its condition, the other reading and caveats."""
+        """Return remarks on the result: its condition, the other reading and its caveats."""
         condition, other = self.verdict.condition, self.other_reading
         parts = (
             None if self.group.members else plan_result.no_members(self.group),
@@ -187,15 +187,15 @@ class SurveyedGroup:
 
     @property
     def caveat(self) -> str | None:
-        """Return why the current assignment may not be stable, or None."""
+        """Return a warning about a rebalance or a contradictory assignor name, or None."""
         return rebalance_caveat(self.group) or assignor_caveat(self.group)
 
     def shown(self, load: int) -> int | float:
-        """Convert a relative load to the unit of the fastest member."""
+        """Convert a relative load to the load of the fastest member."""
         return member_units(self.group).shown(load)
 
     def values(self) -> dict[str, Fraction | float | None]:
-        """Return the values of the group by name, for conditions, metrics and CSV."""
+        """Return the values for conditions, metrics and CSV, by name."""
         return {
             "gap": self.gap,
             "gap_limit": self.gap_limit,
@@ -271,8 +271,8 @@ class SurveyedGroup:
 class UnsurveyedGroup:
     """Group without a plan, and the reason.
 
-    ``is_other_type`` is true for groups that are not groups of consumers, such as Kafka Streams
-    applications. They are not errors.
+    ``is_other_type`` is true for other kinds than consumer groups, such as Kafka Streams
+    applications. These are not errors.
     """
 
     id: str | None
@@ -363,7 +363,7 @@ class Survey:
 
 
 def topic_spreads(group: Group) -> dict[str, int]:
-    """Return the spread of the partition counts per member, by topic."""
+    """Return, for each topic, the spread of the subscribers' partition counts."""
     counts = Counter((member.id, topic) for member in group.members for topic, _ in member.owned)
     owned = {
         topic: [counts[group.members[index].id, topic] for index in subscribers]
@@ -383,7 +383,7 @@ def survey_group(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> SurveyResult:
-    """Compute the improvement that a plan gives for one group.
+    """Compute the improvement that a plan gives for a group.
 
     The plan has the objective of `plan`. Its searches stop at the time limit; the result then
     has the best plan found and its bounds.
@@ -412,7 +412,7 @@ def survey_other_kind(
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
-    """Survey a group. If subscriptions are assumed, also survey the other assumption."""
+    """Survey a group, also under the other assumption if its subscriptions are assumed."""
     other = other_reading(group)
     if other is None:
         return _surveyed_reading(group, history, limits, seed)
@@ -471,7 +471,7 @@ def survey_groups(
     """Survey groups, and yield each result when it is available.
 
     Groups with equal weights come first, because their optimum takes milliseconds. The other
-    groups share the work that is left equally, on several processes. A group that ends its process
+    groups share the remaining work equally, on several processes. A group whose process crashes
     yields an `UnsurveyedGroup`; the survey continues with the other groups. ``limits`` apply to all
     groups together.
     """
@@ -532,7 +532,7 @@ class _Surveyor:
             _end(pool)
 
     def _isolated(self, group: Group) -> SurveyResult:
-        """Survey one group alone in a new process, after a process has ended unexpectedly."""
+        """Survey one group alone in a new process, after another process has crashed."""
         pool = _new_pool(1)
         try:
             return self._submit(pool, group, _ISOLATED_WORK).result()

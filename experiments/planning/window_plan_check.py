@@ -1,4 +1,4 @@
-"""Test a plan for earlier time windows on the last cycle of windows."""
+"""Test on the last cycle of time windows whether a plan for earlier windows holds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -69,8 +69,9 @@ class PeakRatios:
 class HoldOut:
     """Result of applying a plan for earlier cycles to the last cycle.
 
-    ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment
-    or, without owners, with range. It must keep half of its effect: a smaller one can be chance.
+    ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment,
+    or with that of range if no partition has an owner. On the last cycle, it must keep half of its
+    improvement: a smaller improvement can be chance.
     """
 
     cycle_seconds: int
@@ -82,7 +83,7 @@ class HoldOut:
 
 @dataclass(frozen=True, slots=True)
 class Replanning:
-    """Rule for the dates of new plans, with the resulting moves and peak loads.
+    """Rule for the days of new plans, with the resulting moves and peak loads.
 
     ``ratio`` is the mean, over the days, of the daily peak divided by its lower bound.
     """
@@ -95,7 +96,7 @@ class Replanning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAdvice:
-    """Peak loads of a plan with time windows, and tests of the plan."""
+    """Peak loads of a plan for time windows, and results of tests of the plan."""
 
     current: Peak
     planned: Peak
@@ -173,9 +174,9 @@ def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
 
 
 def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
-    """Compare rules for the dates of new plans.
+    """Compare rules for the days of new plans, over all days after the first cycle.
 
-    The last entry is one plan for all of these days in hindsight, if its values are proven.
+    The last entry is one plan for all these days in hindsight, if its values are proven.
     """
     step = min(size, DAY // (group.windows.seconds or DAY) or 1)
     count = min((group.window_count - size) // step, _MOST_DAYS)
@@ -217,8 +218,8 @@ def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
 def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
     """Return the number of time windows per cycle, or None without two cycles.
 
-    Without ``cycle``, in seconds, it is a week if the windows cover two weeks, or a day if they
-    cover two days. Raise UsageError if the windows do not cover two of the given cycles.
+    ``cycle`` is its length in seconds. The default is a week if the windows cover two weeks, or a
+    day if they cover two days. Raise UsageError if the windows do not cover two such cycles.
     """
     seconds, count = group.windows.seconds or 0, group.window_count
     for length in (WEEK, DAY) if cycle is None else (cycle,):
@@ -240,7 +241,7 @@ def split_cycles(group: Group, size: int) -> tuple[Group, Group]:
 
 
 def of_windows(group: Group, part: slice) -> Group:
-    """Return a copy of the group with a part of its time windows."""
+    """Copy a group, with only a part of its time windows."""
     topics = (
         one
         if one.profiles is None
@@ -257,12 +258,12 @@ def of_windows(group: Group, part: slice) -> Group:
 
 
 def window_name(group: Group, window: int) -> str:
-    """Return the name of a time window. Without names, return its number from 1."""
+    """Return the name of a time window, or its number (from 1) if windows have no names."""
     return group.windows.names[window] if group.windows.names else str(window + 1)
 
 
 def peak_ratio(group: Group, assignment: Assignment, solution: Solution | None = None) -> Fraction:
-    """Divide the maximum load of an assignment by its lower bound."""
+    """Divide the maximum load of an assignment by the lower bound for all assignments."""
     bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
     if solution is not None and solution.imbalance.name == Measure.MAKESPAN:
         bound = max(bound, solution.imbalance.bound)
@@ -285,11 +286,11 @@ def peak(group: Group, assignment: Assignment) -> Peak:
 
 
 def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[str, Any]:
-    """Return the loads that a page draws, relative to speeds and capacities.
+    """Return the loads that a page draws, relative to the speeds and capacities.
 
-    ``rows`` has the members with the highest peaks: per time of the day, in at most `_MOST_COLUMNS`
-    columns, the maximum load over all days in both assignments. ``lines`` has the member with the
-    peak in each assignment, and its loads on the day of the peak.
+    ``rows`` has one row per member with a high peak: for each time of the day, in at most
+    `_MOST_COLUMNS` columns, the maximum load over all days, for each assignment. ``lines`` has
+    for each assignment the member with the peak, and the member's loads on the day of the peak.
     """
     count, seconds = group.window_count, group.windows.seconds or DAY
     day = min(count, DAY // seconds) if seconds < DAY else count
@@ -314,9 +315,9 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
 
 
 def headroom(group: Group, search: Search) -> Fraction | None:
-    """Return the growth of a plan's peak load in the last cycle, at least 1.
+    """Return the factor by which a plan's peak load grows in the last cycle, at least 1.
 
-    The plan is that of the cycles before. Return None without two cycles of windows.
+    The plan is for the cycles before the last one. Return None without two cycles of windows.
     """
     size = cycle_windows(group)
     plan = None if size is None else search(split_cycles(group, size)[0], 1).assignment

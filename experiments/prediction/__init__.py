@@ -1,1 +1,1 @@
-"""Predict the cost of events in a group by simulation."""
+"""Predict the cost of events in a group, by simulation."""

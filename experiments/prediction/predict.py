@@ -1,4 +1,4 @@
-"""Predict the cost of events in a group, as distributions over simulated samples."""
+"""Predict the costs of events in a group, as distributions over simulated samples."""
 
 import random
 from collections import Counter
@@ -27,7 +27,7 @@ _WORK = 650_000
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean, 5th percentile and 95th percentile of the values of all samples."""
+    """Values of all samples, with their mean, 5th percentile and 95th percentile."""
 
     mean: float
     low: float
@@ -36,7 +36,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Distribution":
-        """Compute the distribution of values. There is one value per sample."""
+        """Compute the distribution of values, one per sample."""
         # Limits are values of samples: a count has no limit such as 2.9.
         low = np.percentile(values, _LOW, method="lower")
         high = np.percentile(values, _HIGH, method="higher")
@@ -45,7 +45,7 @@ class Distribution:
     def samples_above(self, other: "Distribution", *, factor: float = 1.0) -> int:
         """Count the samples whose value exceeds ``factor`` times the value of ``other``.
 
-        Samples of the same index have the same conditions, such as busy consumers.
+        Samples with the same index have the same conditions, such as busy consumers.
         """
         return sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
 
@@ -54,11 +54,11 @@ class Distribution:
         return 4 * self.samples_above(other, factor=factor) >= 3 * len(self.values)
 
     def __str__(self) -> str:
-        """Return the mean, and the interval if the values differ."""
+        """Format the mean, and the 90% interval if the values differ."""
         return interval_text(self.record(), " to ")
 
     def count(self, noun: str) -> str:
-        """Format the interval with a noun, such as ``2 to 3 moves`` or ``1 move``."""
+        """Format the 90% interval with a noun, such as ``2 to 3 moves`` or ``1 move``."""
         low, high = plain(round(self.low, 1)), plain(round(self.high, 1))
         text = low if low == high else f"{low} to {high}"
         return f"{text} {noun}{'' if text == '1' else 's'}"
@@ -79,7 +79,7 @@ def plain(value: float) -> str:
 
 
 def interval_text(value: Mapping[str, float], to: str = "–") -> str:
-    """Format a distribution in JSON as text, such as ``2 (1–3)``."""
+    """Format the JSON record of a distribution as text, such as ``2 (1–3)``."""
     mean, low, high = (plain(value[key]) for key in ("mean", "low", "high"))
     return mean if low == high else f"{mean} ({low}{to}{high})"
 
@@ -91,9 +91,9 @@ class PredictedCost:
     Parameters
     ----------
     rebalances
-        Generations, or epochs under the consumer protocol.
+        Number of new generations, or of new epochs under the consumer protocol.
     moves
-        Partitions that go from one member to another member.
+        Number of partitions that go from one member to another member.
     unowned_seconds
         Sum over the partitions of the seconds without an owner.
     stopped_seconds
@@ -107,7 +107,7 @@ class PredictedCost:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], times: Sequence[float]) -> "PredictedCost":
-        """Sum the costs of all events, each multiplied by its factor in ``times``."""
+        """Sum the costs of all events per sample, each multiplied by its factor in ``times``."""
 
         def total(name: str) -> Distribution:
             return Distribution.of(
@@ -152,7 +152,7 @@ class EventPrediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Prediction of the cost of events. Equal seeds give equal predictions."""
+    """Prediction of the costs of events, which is equal for equal seeds."""
 
     id: str | None
     configuration: Configuration
@@ -181,7 +181,7 @@ class Prediction:
         return self.assignment_after(-1)
 
     def assignment_after(self, event: int) -> Assignment:
-        """Return the most frequent assignment after an event. Keys are `consumer_names`."""
+        """Return the most frequent assignment after an event, by the name in `consumer_names`."""
         found = Counter(
             tuple((name, tuple(sorted(tps))) for name, tps in sorted(assignment.items()))
             for assignment in (one.assignments[event] for one in self.courses)
@@ -190,11 +190,11 @@ class Prediction:
 
     @cached_property
     def stopped_members(self) -> dict[str, int]:
-        """Count the samples in which members stopped, by reason."""
+        """Count the samples in which members stopped because of an error, by reason."""
         return dict(Counter(note for one in self.courses for note in set(one.notes)))
 
     def cost_of(self, times: Sequence[float]) -> PredictedCost:
-        """Sum the costs of events that each happen the number of times in ``times``."""
+        """Sum the costs of the events. ``times`` has the number of repetitions of each event."""
         return PredictedCost.of(self.courses, times)
 
 
@@ -208,14 +208,14 @@ def predict(
 ) -> Prediction:
     """Predict the cost of events in a group, and the loads after them.
 
-    Samples differ in the ids of joining members, in the times of heartbeats and polls, from idle
-    to busy consumers, in start-up times, and in orders that the source does not show.
+    Samples differ in the ids of joining members, the times of heartbeats and polls, the delays of
+    consumers from idle to busy, start-up times, and orders that the source does not show.
 
     Parameters
     ----------
     configuration
-        Current configuration, or the name of the current assignor: a port except ``uniform-4.0``
-        and ``legacy-…``, or as in `Configuration`. By default as the source of the group shows it.
+        Current configuration, or the name of the current assignor: a port (except ``uniform-4.0``
+        and ``legacy-…``), or as in `Configuration`. The default is what the group's source shows.
     events
         An `Event`, or several in order of time; by default one rolling restart.
     samples
@@ -272,7 +272,7 @@ def predict(
 def _samples(
     group: Group, configuration: Configuration, events: Sequence[Event], count: int, seed: int
 ) -> Iterator[Sample]:
-    """Simulate the samples, with consumers from idle to busy."""
+    """Simulate the samples, in which consumers differ from idle to busy."""
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - not for security
     for number, rank in enumerate(order):
@@ -299,7 +299,7 @@ def sample_count(group: Group, configuration: Configuration, events: Sequence[Ev
 
 
 def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
-    """Return the weight of a partition per time window."""
+    """Return the weights of a partition, one per time window."""
     known = group.topic_table().get(topic)
     if known is not None and known.weights is None:
         return (1,) * group.window_count
@@ -310,7 +310,7 @@ def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
 
 @cached
 def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
-    """Compute mean weights per time window by topic. The key None means the whole group."""
+    """Compute the mean weight of a partition per window, by topic; None: all topics."""
     found, totals = dict[str | None, tuple[int, ...]](), []
     for one in group.topics:
         total = [one.total_weight] * group.window_count
@@ -323,7 +323,7 @@ def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
 
 
 def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Compute the load of each member. New partitions have mean weights."""
+    """Compute the load of each member, with mean weights for new partitions."""
     if all(one.weights is None for one in group.topics):
         return assignment.counts()
     factors, found = group.window_factors, {}

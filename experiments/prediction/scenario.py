@@ -22,21 +22,21 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(\.\d+)*")
 class Timing:
     """Delays of idle and of busy consumers, as pairs of milliseconds.
 
-    Each sample has delays between those of a pair. The defaults fit idle to saturated machines.
+    Each sample uses delays between the two of a pair. The defaults fit idle to saturated machines.
 
     Parameters
     ----------
     latency
-        Minimum time from a request to its response. Single responses take up to five times as
-        long and 1 ms more, so that a member can miss an assignment of a cooperative group.
+        Minimum time from a request to its response. Some responses take up to five times this
+        time plus 1 ms, so that a member can miss an assignment of a cooperative group.
     poll
-        Maximum time until a consumer calls ``poll``, with which it joins a rebalance and revokes
-        partitions. State the time of processing of the records of one poll here.
+        Maximum time until a consumer calls ``poll``, which joins a rebalance and revokes
+        partitions: the time in which it processes the records of one poll.
     drift
         Maximum delay of a heartbeat.
     spread
-        Maximum difference between the heartbeat times of the members at the start. Members that
-        joined one rebalance send heartbeats at the same time; drift separates them over hours.
+        Maximum difference between the heartbeat times of the members at the start. After a
+        rebalance, members send heartbeats at the same time; drift separates them over hours.
     start_up
         Time from the start of a process to its first request.
     """
@@ -56,7 +56,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Configuration of the members of a group and of its broker. Times are in seconds.
+    """Configuration of the members of a group, and of its broker. Times are in seconds.
 
     Parameters
     ----------
@@ -66,17 +66,17 @@ class Configuration:
     listed
         All assignors that the members list, in order; by default ``assignor`` alone.
     is_static
-        Whether members have a ``group.instance.id``; None keeps that of each member.
+        Whether members have a ``group.instance.id``; None keeps the current state of each member.
     session_timeout
         ``session.timeout.ms`` and ``group.consumer.session.timeout.ms``.
     broker
         Release of the broker. Since 4.3, it computes assignments of the consumer protocol at most
         once per ``assignment_interval``.
     leaves_on_close
-        Whether members leave the group when they are closed. Static members never do.
+        Whether members leave the group when they are closed. Static members never leave then.
     sends_user_data
-        Whether assignments of cooperative-sticky contain data of the assignor, with which the
-        broker refuses a change to the consumer protocol. None: if the library is librdkafka.
+        Whether assignments of cooperative-sticky contain user data, because of which the broker
+        refuses a change to the consumer protocol. None: true if the library is librdkafka.
     """
 
     assignor: str
@@ -107,10 +107,10 @@ class Configuration:
     def of(
         cls, group: Group, assignor: str | None = None, *, option: str = "--current NAME"
     ) -> "Configuration":
-        """Return the current configuration of a group, as its source shows it.
+        """Return the current configuration of a group, according to its source.
 
-        ``assignor`` is used if the source does not show one. Raise InputError if both are missing,
-        with the text ``option``.
+        ``assignor`` is used if the source shows none. Raise InputError if both are missing. The
+        error names ``option``, which sets the assignor.
         """
         name = group.status.registered_assignor or assignor
         if name is None:
@@ -134,7 +134,7 @@ class Configuration:
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """Return the assignors that all members list, in order of preference."""
+        """Return the assignors that each member lists, in order of preference."""
         return self.listed or (self.assignor,)
 
     @property
@@ -145,7 +145,7 @@ class Configuration:
         return round(1000 * self.assignment_interval) if is_batching else 0
 
     def steps_to(self, target: str) -> "list[Configuration]":
-        """Return the configurations after the rolling restarts that change the assignor."""
+        """Return one configuration per rolling restart of a change to the assignor ``target``."""
         own = None if self.assignor == target else self.assignor
         return [
             replace(self, assignor=names[0], listed=names)
@@ -154,11 +154,11 @@ class Configuration:
 
 
 def rolling_restarts(own: str | None, target: str) -> tuple[tuple[str, ...], ...]:
-    """Return the assignors that members list after each rolling restart.
+    """Return, for each rolling restart of a change, the assignors that members then list.
 
-    A change of the protocol takes one restart. An eager assignor takes one restart that puts it
-    before the own assignor. A cooperative assignor takes a second restart, because members that
-    also list an eager assignor use the eager protocol.
+    A change of the protocol takes one restart. A change to an eager assignor takes one restart:
+    members then list it before the current one. A cooperative assignor takes a second restart,
+    because members that also list an eager assignor use the eager protocol.
 
     Examples
     --------
@@ -194,9 +194,9 @@ class Order(StrEnum):
 class Event:
     """Base class of all events that a prediction simulates.
 
-    ``at`` is its time in seconds from the start of the prediction, at least 0. By default, it
-    begins when the group has settled after the event before it. ``members`` of most events are
-    names: the ``group.instance.id``, the ``client.id`` if no other member has it, or the id.
+    ``at`` is the time of the event in seconds from the start of the prediction, at least 0. By
+    default, it begins when the group is stable after the previous event. ``members`` are names: the
+    ``group.instance.id``, the ``client.id`` if no other member has it, or the member id.
     """
 
     at: float | None = None
@@ -216,7 +216,7 @@ class Event:
 class RollingRestart(Event):
     """Event that restarts all members, ``at_once`` members at a time.
 
-    ``to`` changes their configuration. ``downtime`` is the time in seconds without a process,
+    ``to`` is their new configuration. ``downtime`` is the time in seconds without a process,
     ``pause`` the time in seconds from the start of some members to the stop of the next ones.
     """
 
@@ -237,8 +237,8 @@ class RollingRestart(Event):
 class ScaleTo(Event):
     """Event that changes the number of members.
 
-    Added members continue the ordinals of the names, and subscribe to all consumed topics, or to
-    those of the member ``like``. The members with the highest ordinals leave first.
+    The names of added members have the next ordinals. Added members subscribe to all consumed
+    topics, or to those of the member ``like``. Members with the highest ordinals leave first.
     """
 
     members: int
@@ -278,7 +278,7 @@ class Rebalance(Event):
 
 
 class Leave(_MembersEvent):
-    """Event in which members leave the group in order and do not restart."""
+    """Event in which members leave the group in the given order and do not restart."""
 
     __slots__ = ()
 
@@ -330,7 +330,7 @@ class Subscribe(_MembersEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted(Event):
-    """Event that consists of events in a simulation script."""
+    """Event that applies the events of a simulation script."""
 
     events: Sequence[ScriptEvent]
     text: str

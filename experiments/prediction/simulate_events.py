@@ -33,9 +33,9 @@ _LIBRDKAFKA, _AIOKAFKA = "librdkafka", "aiokafka"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Result of one simulation, with cost and assignment per event.
+    """Result of one simulation, with the cost of, and the assignment after, each event.
 
-    ``rebalances`` has the group at each run of an assignor.
+    ``rebalances`` has the group of each run of an assignor.
     """
 
     costs: tuple[simulations.SegmentCost, ...]
@@ -45,9 +45,9 @@ class Sample:
 
 
 def consumer_names(group: Group) -> dict[str, str]:
-    """Return the names of members in simulations, by member id.
+    """Return the names that members have in simulations, by member id.
 
-    It is the instance id, the client id if no other member has it, or the member id.
+    A name is the instance id, the client id if no other member has it, or the member id.
     """
     uses = Counter(one.client.id for one in group.members)
     return {
@@ -79,7 +79,7 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], simulations.Initial
 
 
 class Course:
-    """Simulation script of the events of a group."""
+    """Simulation script for the events of a prediction."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Course:
                 return text
 
     def _add(self, event: scenario.Event, at: int) -> int:
-        """Add an event to the script. Return the time in ms when the group is stable again."""
+        """Add an event to the script, and return the time in ms when the group is stable again."""
         match event:
             case scenario.RollingRestart():
                 at = self._rolling_restart(event, at)
@@ -313,7 +313,7 @@ class Course:
         return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
 
     def _leaving(self, names: Sequence[str], count: int) -> Sequence[str]:
-        """Choose the members that leave, by highest ordinals or at random."""
+        """Choose the members that leave: those with the highest ordinals, or random ones."""
         if count <= 0:
             return ()
         sorted_names = by_ordinal(names)
@@ -355,7 +355,7 @@ class Course:
             )
 
     def _scripted(self, event: scenario.Scripted, at: int) -> int:
-        """Add scripted events. Return the time in ms when the group is stable again."""
+        """Add scripted events, and return the time in ms when the group is stable again."""
         last = at
         for topic in event.topics:
             if topic.name not in self.known_topics:
@@ -377,7 +377,7 @@ class Course:
         return last + self.settle
 
     def run(self, busy: float) -> Sample:
-        """Run the simulation. Consumers are idle if ``busy`` is 0, and busy if it is 1."""
+        """Run the simulation, with consumers from idle (``busy`` is 0) to busy (1)."""
         simulation = self._simulation(busy)
         simulation.clock.run(self.starts[0] - 1)
         costs, assignments = [], []

@@ -1,9 +1,8 @@
 """Policies of a simulation: an assignor or the solver, with a rebalance protocol.
 
-In a group with members of several client libraries, the leader's library assigns. The leader reads
-the owned partitions of a member of another library only if the member sends them, and in a format
-that the leader decodes. The rules are those of docs/results/clients.md, which real groups on a
-broker confirm.
+In a group with members of several client libraries, the leader's library assigns. The leader knows
+the owned partitions of a member of another library only if the member sends them in a format that
+the leader decodes. docs/results/clients.md has the rules, and tests of the rules with real groups.
 """
 
 from collections.abc import Mapping
@@ -44,9 +43,9 @@ class Policy:
 
 
 def withhold(assign: Assignor) -> Assignor:
-    """Wrap an assignor so that it withholds partitions that another member still owns.
+    """Wrap an assignor so that it withholds a partition until its owner has revoked it.
 
-    The owner revokes these partitions, and the next rebalance assigns them.
+    The next rebalance assigns the revoked partitions.
     """
 
     def assign_unowned(group: Group) -> Assignment:
@@ -65,7 +64,7 @@ def withhold(assign: Assignor) -> Assignor:
 
 
 def optimum(group: Group) -> Assignment:
-    """Return the optimal assignment of a group. Raise RunError if there is none."""
+    """Return the optimal assignment of a group, or raise RunError if no assignment is found."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
     assignment = solve(group).assignment
@@ -89,10 +88,10 @@ class _TimeLimitLivelockError(LivelockError):
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of a port, a library's assignor or an assignor of the user.
+    """Return the policy of a port, of a library's assignor or of a custom assignor.
 
-    Custom assignors use the eager protocol, and Java classes their own one. Raise InputError if
-    the policy is unknown, or the library is not installed.
+    Custom assignors use the eager protocol, except Java classes, which define their protocol. Raise
+    InputError if the policy is unknown, or if the library is not installed.
     """
     if name in POLICIES:
         return POLICIES[name]
@@ -153,10 +152,10 @@ _SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
 
 
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
-    """Return an assignor of one library for a group with members of several libraries.
+    """Return an assignor of a library, for use in a group with members of several libraries.
 
-    Raise InputError if the library has no such assignor, or gives it another name than the other
-    libraries.
+    Raise InputError if the library has no such assignor, or gives it a different name than other
+    libraries do.
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
     assignor_names.check_consumer_kind(str(parsed))
@@ -178,10 +177,10 @@ def java_assignor(assignor: str) -> LibraryAssignor | None:
 def member_as_leader_reads_it(
     member: Member, sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> Member:
-    """Return a member with the owned partitions and generation that a leader can read.
+    """Return a member with only the owned partitions and generation that the leader can read.
 
-    ``earlier_leader`` is the library of the leader that assigned the owned partitions; None if it
-    is unknown. Raise UpstreamError if the leader fails because of this member.
+    ``earlier_leader`` is the library of the leader that assigned the owned partitions, or None if
+    unknown. Raise UpstreamError if the leader fails because of this member.
     """
     _check_readable(member, sender, leader)
     if sender.assignor.name == "sticky" and not _is_read(sender, leader, earlier_leader):
@@ -239,9 +238,9 @@ class MixedLibraries:
         self._led: dict[int, LibraryAssignor] = {}
 
     def leading_policy(self, leader: str, generation: int, clients: Mapping[str, str]) -> Policy:
-        """Return the policy of a leader. It uses only data that the leader can read.
+        """Return the policy of a leader, which uses only data that the leader can read.
 
-        ``leader`` is its member id; ``clients`` has the client ids by member id.
+        ``leader`` is the member id of the leader. ``clients`` has the client ids by member id.
         """
         leading = self._assignor_of(clients[leader])
         policy = self._policies.get(leading, self._policy)

@@ -51,9 +51,9 @@ _T = TypeVar("_T")
 class Consumer(ABC):
     """Simulated consumer process. It is stopped, running or suspended.
 
-    A suspended consumer is either stalled or frozen. A stalled consumer does not poll, so
-    it neither consumes nor rejoins, but it sends heartbeats. A frozen consumer, as in a long
-    garbage collection, does nothing, and must reach the coordinator before it consumes again.
+    A suspended consumer is either stalled or frozen. A stalled consumer does not poll: it
+    neither consumes nor rejoins, but it sends heartbeats. A frozen consumer (for example in a
+    long garbage collection) does nothing. Then it must reach the coordinator before it consumes.
     """
 
     generation: int  # generation, or member epoch under the consumer protocol
@@ -100,7 +100,7 @@ class Consumer(ABC):
         self._start_polls()
 
     def continue_membership(self, member_id: str, owned: Partitions, generation: int) -> None:
-        """Start as a member of a group that is already stable."""
+        """Start as a member that a stable group already contains."""
         self._start_process()
         self.member_id = member_id
         self._acquire(owned)
@@ -151,7 +151,7 @@ class Consumer(ABC):
         return timer
 
     def suspend(self, duration: int, *, frozen: bool) -> None:
-        """Stop polling for ``duration`` ms, or stop the whole process if ``frozen``."""
+        """Stop polling or, if ``frozen``, the whole process, for ``duration`` ms."""
         if self.is_up:
             if self._consumes and len(self.owned):
                 self._ownership.release(self.owned, self._clock.now)
@@ -285,7 +285,7 @@ class Consumer(ABC):
 
 
 class Phase(Enum):
-    """Membership state of a classic consumer, from joining to a stable generation."""
+    """State of a consumer of the classic protocol, from joining to a stable generation."""
 
     UNJOINED = auto()
     JOINING = auto()
@@ -406,7 +406,7 @@ class ClassicProtocolClient(Consumer):
             self._fail(code)
 
     def _rejoin_after(self, code: ErrorCode) -> None:
-        """Join again after an error, with a new member id if the old id is unknown."""
+        """Join again after an error. Request a new member id if the old id is unknown."""
         if code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._reset_membership()
         elif code is ErrorCode.ILLEGAL_GENERATION:
@@ -444,7 +444,7 @@ class ClassicProtocolClient(Consumer):
             self._send_sync(dict(assignment))
 
     def _joins_again(self) -> bool:
-        """Send a second JoinGroup request, like aiokafka. Return whether it is sent."""
+        """Send a second JoinGroup request if aiokafka does so, and return whether it is sent."""
         is_first = self.plan.joins_twice and self._selected == "sticky"
         self._has_joined_twice = is_first and not self._has_joined_twice
         if self._has_joined_twice:
@@ -632,7 +632,7 @@ class ConsumerProtocolClient(Consumer):
         subscription: tuple[str, ...] | None = None,
         rebalance_timeout: int | None = None,
     ) -> None:
-        """Send a ConsumerGroupHeartbeat request. None means that a field is unchanged."""
+        """Send a ConsumerGroupHeartbeat request, in which None means an unchanged field."""
         heartbeat = Heartbeat(
             self.member_id,
             self.generation,
@@ -690,7 +690,7 @@ class ConsumerProtocolClient(Consumer):
             self._reconcile()
 
     def _reconcile(self) -> None:
-        """Revoke and acquire partitions, then send the new owned partitions."""
+        """Revoke partitions, acquire others, and send the resulting owned partitions."""
         target, self._pending = self._pending, None
         if target is None:
             return

@@ -1,4 +1,4 @@
-"""Run a simulation script: start the members, apply the events, and sum the costs."""
+"""Run a simulation script: start the members, apply the events, and add up the costs."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,9 +38,9 @@ class InitialGroup:
 class SegmentCost:
     """Cost of the part of a simulation between two times.
 
-    ``rebalances`` are the generations or epochs of the group, ``unowned_seconds`` the
-    partition-seconds without a consumer, and ``stopped_seconds`` the seconds during which no
-    member consumes any partition.
+    ``rebalances`` is the number of new generations or epochs, ``unowned_seconds`` the number of
+    partition-seconds, and ``stopped_seconds`` the number of seconds in which no member consumes
+    any partition.
     """
 
     rebalances: int
@@ -102,7 +102,7 @@ class Simulation:
         return result
 
     def run_segment(self, end: int) -> SegmentCost:
-        """Run the script to the time ``end`` in ms. Return the cost since the last call."""
+        """Run the script to the time ``end`` in ms, and return the cost since the last call."""
         before, epoch = self._totals(), self.broker.generation
         stopped = self.environment.ownership.stopped_ms
         self.clock.run(end)

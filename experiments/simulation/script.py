@@ -1,7 +1,7 @@
 """Data types and parser of simulation scripts, and the built-in scripts.
 
 A script has topics, members, settings and timed events. All times are in milliseconds, all rates
-in messages per second. Errors name file, line and field.
+in messages per second. Errors contain the file, the line and the field.
 """
 
 import re
@@ -67,7 +67,7 @@ class MemberPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """Timed event of a simulation script. The used fields depend on ``action``."""
+    """Timed event of a simulation script. The ``action`` determines the used fields."""
 
     at: int
     action: Action

@@ -48,8 +48,8 @@ Coordinator = ClassicCoordinator | consumer_protocol_coordinator.ConsumerCoordin
 class Broker:
     """Simulated broker that coordinates one group.
 
-    The group changes to the consumer protocol when its first member of this protocol joins, and
-    changes back when the last one leaves.
+    The group changes to the consumer protocol when a first member with this protocol joins, and
+    back to the classic protocol when the last such member leaves.
     """
 
     def __init__(self, environment: "Environment") -> None:
@@ -61,7 +61,7 @@ class Broker:
         self.is_up = False
 
     def start(self) -> None:
-        """Start the broker. It loads the group from the log and coordinates it."""
+        """Start the broker, which loads the group from the log and coordinates it."""
         self.is_up = True
         if self._environment.policy.protocol is RebalanceProtocol.CONSUMER:
             self._start_consumer_protocol()
@@ -96,7 +96,7 @@ class Broker:
         )
 
     def _upgrade(self, old: ClassicCoordinator) -> None:
-        """Convert a classic group to the consumer protocol, or raise UpgradeRefusedError."""
+        """Change a classic group to the consumer protocol, or raise UpgradeRefusedError."""
         group, members = old.group, consumer_protocol_coordinator.converted_members(old.group)
         self._environment.add_note(
             "group", f"changes to the consumer protocol in epoch {group.generation}"
@@ -157,7 +157,7 @@ class Broker:
         protocol: str,
         has_user_data: bool = False,
     ) -> None:
-        """Load a stable group. The first classic member is the leader."""
+        """Load a stable group, with the first member of the classic protocol as its leader."""
         if self.classic is not None and classic:
             leader, group_id = classic[0].request.member_id, self.classic.group.id
             kind, members = CONSUMERS, tuple(classic)
@@ -221,7 +221,7 @@ class Broker:
     def consumer_heartbeat(
         self, heartbeat: consumer_protocol_coordinator.Heartbeat
     ) -> consumer_protocol_coordinator.HeartbeatResponse:
-        """Convert a classic group, then handle a ConsumerGroupHeartbeat request."""
+        """Handle a ConsumerGroupHeartbeat request. A classic group first changes its protocol."""
         if self.classic is not None:
             try:
                 self._upgrade(self.classic)
@@ -240,7 +240,7 @@ class Broker:
 
 
 class PartitionOffsets:
-    """Produced and read offsets of each partition in simulated time."""
+    """Offsets up to which each partition is produced and read, in simulated time."""
 
     def __init__(self, committed: Callable[[TopicPartition], int]) -> None:
         self.reread_messages = 0
@@ -278,7 +278,7 @@ class PartitionOffsets:
                     self._positions[partition] = offset
 
     def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
-        """Read at most ``limit`` messages from partitions. Return the number of messages read."""
+        """Read at most ``limit`` messages from partitions, and return the number of read ones."""
         total = 0
         for partition in partitions:
             if partition not in self._rates:
@@ -351,7 +351,7 @@ class Environment:
 
     @cached_property
     def heartbeat_phase(self) -> int:
-        """Return the time in ms from the start to the first heartbeats of an initial group."""
+        """Draw the time in ms from the start to the first heartbeats of the initial group."""
         return self.random_delay(self.settings.heartbeat)
 
     def random_delay(self, maximum: int) -> int:
@@ -388,7 +388,7 @@ class Environment:
     def assign(
         self, group: Group, generation: int, policy: Policy
     ) -> Assignment | LivelockError | UpstreamError:
-        """Run a policy on a group, and record the rebalance. Return assignment or failure."""
+        """Run a policy on a group, record the rebalance, and return the result or failure."""
         clients = {member.id: self.client_ids[member.id] for member in group.members}
         self.ownership.set_members(clients.values())
         result: Assignment | LivelockError | UpstreamError
@@ -442,7 +442,7 @@ class Environment:
             self._last.stable_at = self.clock.now
 
     def assign_on_broker(self, group: Group) -> Assignment:
-        """Assign a group of the consumer protocol, or keep the assignment after a failure."""
+        """Assign a group of the consumer protocol. If the assignor fails, keep the assignment."""
         generation = self.broker.generation
         policy = self.policy
         if self.broker.consumer is not None:
@@ -456,7 +456,7 @@ class Environment:
         return Assignment({member.id: member.owned for member in group.members})
 
     def on_state_change(self, _now: int, state: GroupState) -> None:
-        """Add a note about the new state of a classic group. Record when it is stable."""
+        """Add a note on the new state of a classic group, and record the time if it is stable."""
         self.add_note("group", str(state))
         if state is GroupState.STABLE:
             self._mark_stable(self.broker.generation)

@@ -17,16 +17,16 @@ NO_OWNER, NEVER_OWNED = -1, -2
 
 
 class OverlapError(InternalError):
-    """Internal error: two simulated members consume one partition at the same time."""
+    """Internal error: two simulated members consume the same partition at the same time."""
 
 
 @dataclass(slots=True)
 class _Topic:
     """Owners of a topic's partitions, indexed by partition number.
 
-    ``last`` is the last consumer of a partition. It is `NO_OWNER` for a partition that was added
-    to a running topic: its time before the first consumer counts. It is `NEVER_OWNED` for other
-    partitions before their first consumer: this time does not count.
+    ``last`` is the last consumer of a partition. Before the first consumer, it is `NO_OWNER` for a
+    partition that was added to a topic later, and `NEVER_OWNED` for other partitions. The time with
+    `NO_OWNER` counts as time without a consumer, the time with `NEVER_OWNED` does not.
     """
 
     name: str
@@ -118,7 +118,7 @@ class ConsumedPartitions:
                 released_at[number] = now
 
     def set_members(self, members: Iterable[str]) -> None:
-        """Set the current members. Partitions of former members do not count as moves."""
+        """Set the current members, because partitions of former members do not count as moves."""
         present = {self._number(member) for member in members}
         self._absent = set(self._members.values()) - present
 
@@ -128,12 +128,12 @@ class ConsumedPartitions:
 
     @property
     def unowned_ms(self) -> int:
-        """Return the sum over the partitions of the time without a consumer, in ms."""
+        """Return the total time of partitions without a consumer, in partition-milliseconds."""
         return sum(map(sum, self.unowned_ms_by_partition().values()))
 
     @property
     def stopped_ms(self) -> int:
-        """Return the time in ms without any consumer, after the first acquisition."""
+        """Return the time in ms in which no partition has a consumer, from the first one on."""
         if self._consumed or self._stopped_at is None:
             return self._stopped_ms
         return self._stopped_ms + self._now - self._stopped_at
@@ -183,7 +183,7 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """Note on the timeline of a simulation about a member, a topic, group or broker."""
+    """Note on the timeline of a simulation, about a member, topic, group or broker."""
 
     at: int
     source: str
@@ -212,7 +212,7 @@ class SimulationResult:
         return [rebalance for rebalance in self.rebalances if rebalance.stable_at is not None]
 
     def sequences(self) -> list[list[SimulatedRebalance]]:
-        """Split the completed rebalances after each one that withholds no partitions."""
+        """Divide the completed rebalances into parts that end with one that withholds nothing."""
         sequences: list[list[SimulatedRebalance]] = [[]]
         for rebalance in self.completed:
             sequences[-1].append(rebalance)
@@ -268,7 +268,7 @@ def simulation_document(result: SimulationResult) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Costs of a simulation since its first event, with optimal numbers of moves."""
+    """Costs of a simulation since its first event, with the minimum numbers of moves."""
 
     result: SimulationResult
     protocol: str
@@ -281,12 +281,12 @@ class SimulationCost:
 
     @property
     def unowned_seconds(self) -> float:
-        """Return the sum over the partitions of the seconds without a consumer."""
+        """Return the total time of partitions without a consumer, in partition-seconds."""
         return self.result.unowned_ms / 1000
 
 
 def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
-    """Compare the rebalances after ``measured_from`` (ms) with the optimum. Sum the costs."""
+    """Compare the rebalances from ``measured_from`` (ms) with the optimum, and add up the costs."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
@@ -309,10 +309,9 @@ def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> 
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Combine rebalances to a group and its assignment, or None if they are incomplete.
+    """Return the first group and last assignment of a sequence, or None if it is incomplete.
 
-    The group is the first after the last change of members or topics. The result is the last
-    assignment.
+    The first group is the one after the last change of members or topics.
     """
     last = sequence[-1]
     if last.assignment is None or not last.complete or not last.group.members:

@@ -27,7 +27,7 @@ topic ids changes.
 def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
     """Replace all names in groups by numbered names such as ``topic-1``.
 
-    Numbers (partitions, weights, generations, capacities) stay.
+    Numbers (partitions, weights, generations, capacities) do not change.
     """
     found: dict[str, set[str]] = {kind: set() for kind in _KINDS}
 

@@ -1,4 +1,4 @@
-"""Build groups from captures, and note which data the captures do not show."""
+"""Build groups from captures, with notes on data that the captures do not show."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Options of an import, mostly for data that the source does not contain."""
+    """Options of an import, mostly with data that the source does not contain."""
 
     assumed_subscriptions: AssumedSubscriptions | None = None  # else all topics, or as documents
     # By group id, then by member id, client id or group.instance.id.
@@ -80,7 +80,7 @@ class ImportOptions:
         return Windows(names=recorded.names, seconds=recorded.seconds) if recorded else NO_WINDOWS
 
     def weight_notes(self, counts: Counts) -> Iterable[str]:
-        """Return notes on weights from recorded traffic. ``counts`` are partition counts."""
+        """Return notes on weights from recorded traffic. ``counts`` has partitions by topic."""
         return () if self.weight_windows is None else self.weight_windows.notes(counts)
 
 
@@ -95,9 +95,9 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Subscriptions by member id, and the members with assumed subscriptions.
+    """Subscriptions by member id, and the ids of members with assumed subscriptions.
 
-    A subscription is known if the member has partitions of every topic of the group.
+    A subscription is not assumed if the member has partitions of all topics of the group.
     """
 
     topics: Mapping[str, tuple[str, ...]]
@@ -140,7 +140,7 @@ def member_subscriptions(
 def with_subscriptions(group: Group, options: ImportOptions) -> Group:
     """Apply the option --subscriptions to a group from a group document.
 
-    An assumption replaces only assumed subscriptions. A note states the effect of the option.
+    A value without a file replaces only assumed subscriptions. A note states the effect.
     """
     given = (options.subscriptions or {}).get(group.id or "")
     if given is not None:
@@ -203,7 +203,7 @@ def _given_subscription(member: ObservedMember, given: MemberTopics) -> tuple[st
         topic, number = foreign[0]
         raise InputError(
             f"member {member.id!r} has {topic}-{number}, but its subscription in the file is "
-            f"{list(topics)}; correct the file of --subscriptions"
+            f"{list(topics)}; correct the file of --subscriptions or the capture"
         )
     return topics
 
@@ -411,13 +411,13 @@ def _partition_counts(
         where = f"{topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:
             raise InputError(
-                f"{where}: a partition number of at least {MAX_ASSUMED_PARTITIONS} "
-                "requires --metadata"
+                f"{where}: without --metadata, a partition number must be below "
+                f"{MAX_ASSUMED_PARTITIONS}; give --metadata"
             )
         if count > known.get(topic, count):
             raise InputError(
-                f"{where} is in a capture, but the metadata has {known[topic]} partitions "
-                "of the topic; take both again"
+                f"partition {where} is in a capture, but the topic has {known[topic]} partitions "
+                "in the metadata; save the capture and the metadata again"
             )
     return {topic: known.get(topic, count) for topic, count in counts.items()}
 
@@ -434,7 +434,7 @@ def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
 
 
 def entry_of_member(table: Mapping[str, _Value], member: Member, source: str) -> _Value:
-    """Return the entry of a member in a table, by id, instance id, client id or host."""
+    """Return the table entry of a member, by its id, instance id, client id or host."""
     client = member.client
     for name in (member.id, member.instance_id, client.id, client.host):
         if name is not None and name in table:
@@ -462,7 +462,7 @@ def topic_weights(
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
-    """Return the kinds of weights for which the captures contain data."""
+    """Return the kinds of weights that the captures contain."""
     sizes = options.content.sizes
     shown = {
         WeightSource.LAG: bool(observed.lag),
@@ -492,7 +492,7 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
 def weighted_group(
     group: Group, weights: Mapping[str, tuple[int, ...] | None], source: WeightSource | None = None
 ) -> Group:
-    """Return a copy of a group with other weights. None means equal weights of a topic."""
+    """Copy a group, with other weights by topic. None means equal weights of a topic."""
     topics = tuple(replace(topic, **_weight_fields(weights[topic.name])) for topic in group.topics)
     members = tuple(
         replace(member, capacity=None) if isinstance(member.capacity, tuple) else member
@@ -541,7 +541,7 @@ def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tu
 
 
 def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
-    """Yield a note if a third of the members have at least 90% of the lag."""
+    """Yield a note if at least 90% of the lag is on a third of the members."""
     lag = Counter[str | None]()
     for partition, messages in observed.lag.items():
         lag[observed.partitions.get(partition)] += max(messages, 0)

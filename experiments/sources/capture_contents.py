@@ -1,4 +1,4 @@
-"""Store the table rows, partition counts and sizes in the output of tools."""
+"""Store the table rows, partition counts and partition sizes in the output of tools."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """Table rows, partition counts and sizes that one document contains."""
+    """Table rows, partition counts and partition sizes that a document contains."""
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
@@ -49,7 +49,7 @@ NO_ROWS = DocumentRows()
 
 
 def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
-    """Set the partition count of a topic. Raise InputError if another count is set."""
+    """Set the partition count of a topic, or raise InputError if it has another count."""
     if counts.setdefault(topic, count) != count:
         raise InputError(
             f"{where}: topic {topic!r} has {count} partitions here, "
@@ -71,7 +71,7 @@ def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
 
 
 def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
-    """Merge the data in several parts of a file, or raise InputError if counts differ."""
+    """Merge the data of several parts of a file, or raise InputError if partition counts differ."""
     counts: dict[str, int] = {}
     minimum: dict[str, int] = {}
     sizes: dict[tuple[str, int], int] = {}
@@ -97,7 +97,7 @@ _CONTINUES = FORMS["key of a page"]
 
 
 def require_last_page(table: Mapping[str, object], where: str) -> None:
-    """Raise InputError if a JSON object is not the last page of a paged list."""
+    """Raise InputError if a list is split into pages, and a JSON object is not the last page."""
     metadata = table.get("metadata")
     objects = (table, *([metadata] if isinstance(metadata, Mapping) else []))
     for name, value in (item for one in objects for item in one.items()):
@@ -173,7 +173,7 @@ class JsonFields:
 
 @dataclass(frozen=True, slots=True)
 class FoundText:
-    """Lines that a rule has read, with their content or their error.
+    """Lines that a rule has read, with their content or error.
 
     ``value`` is a JSON value of an unknown tool. ``is_weak`` means that the lines can also be the
     end of a row. ``group`` is the group of tables below the lines.

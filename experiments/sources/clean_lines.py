@@ -1,7 +1,7 @@
-"""Remove text that terminals, containers and mail programs add to captured lines.
+"""Remove the text that terminals, containers and mail programs add to captured lines.
 
 It removes colours, quotes as in ``> ``, and a prefix that lines share, such as the name of a
-container, a time stamp or a line number. Lines without data are known noise or sentences.
+container, a time stamp or a line number. It also finds known noise and sentences.
 """
 
 import html
@@ -58,8 +58,8 @@ def clean_lines(
 ) -> list[Line]:
     r"""Return the lines of a text without colours and without shared prefixes.
 
-    A text is a prefix if a header or another start of data (``is_start``) follows it, and if it is
-    known or the next line repeats it, with any numbers. Other lines do not change.
+    A text is a prefix if a header or another start of data (``is_start``) follows it. It must also
+    be a known prefix, or occur in the next line with the same or other numbers.
     """
     if _HTML.search(text):
         text = html.unescape(_HTML.sub("", text))

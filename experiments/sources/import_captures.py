@@ -1,7 +1,7 @@
 """Import groups from captures and group documents.
 
-Group documents are yielded while they are read. Captures of one path are parsed, joined per group
-and built. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
+Group documents are yielded while they are read. Captures of one path are parsed, merged per group
+and converted. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
 """
 
 import re
@@ -127,7 +127,7 @@ def import_groups(
 
 
 def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
-    """Yield the texts of a file, or a text with the error if the file is unreadable."""
+    """Yield the texts of a file, or an empty text with the error if the file is unreadable."""
     try:
         yield from source_texts(path, stdin=stdin, group=group)
     except InputError as error:
@@ -141,7 +141,7 @@ def _import_texts(
     is_named: bool,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Import each group document when it is read, and the captures after the last file."""
+    """Import each group document when it is read, and all captures after the last file."""
     captures: list[Capture] = []
     unreadable: list[Path] = []
     documents: dict[str | None, str] = {}  # last file of each id
@@ -189,7 +189,7 @@ def _groups_of_captures(
 
 
 def _of_named_group(captures: list[Capture]) -> list[Capture]:
-    """Set the group of captures without group names, if other captures name one group."""
+    """Set the group id of captures without group id, if all other captures have the same one."""
     named = set[str]().union(*(one.named_groups for one in captures))
     if len(named) != 1:
         return captures
@@ -201,7 +201,7 @@ def _of_named_group(captures: list[Capture]) -> list[Capture]:
 
 
 def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture | ImportedGroup:
-    """Read the text of a capture. If it is not used, return the reason."""
+    """Read the text of a capture, or return the reason why it is not used."""
     try:
         if text.error is not None:
             raise text.error
@@ -313,7 +313,7 @@ class _Contents:
             self.found[content.cluster] = merge_rows(parts, capture.name)
 
     def of(self, cluster: str | None) -> group_builder.ImportOptions:
-        """Return import options with the data of a cluster. None means the only cluster."""
+        """Return import options with the data of a cluster, or of the only cluster for None."""
         clusters = [one for one in self.found if one is not None]
         if cluster is None and len(clusters) == 1:
             cluster = clusters[0]
@@ -343,7 +343,7 @@ def load_metadata(path: Path | None) -> DocumentRows:
 def imported_group(
     name: str, build: Callable[[], Group], *, is_empty: bool, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group and return its result. For a skipped empty group, return the reason."""
+    """Build a group with ``build``, and return it, its error or the reason for skipping it."""
     if is_empty and empty is not EmptyGroups.KEEP:
         return ImportedGroup(name, skipped="the group has no active members")
     try:
@@ -353,7 +353,7 @@ def imported_group(
 
 
 def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
-    """Join all imported groups to one group."""
+    """Join all imported groups into one group."""
     found = []
     is_document = True
     for imported in groups:
@@ -389,7 +389,7 @@ def _read_documents(
 
 
 def _without_kinds(text: SourceText, others: list[ImportedGroup]) -> Iterator[str]:
-    """Yield the lines of consumer groups, and append other groups to ``others``."""
+    """Yield the lines of consumer groups, and append the other kinds of groups to ``others``."""
     for line in text.documents or ():
         found = read_kind_documents([line], name=text.name, kind=None) if '"kind"' in line else ()
         read = [one for one in found if isinstance(one[1], KindDocument)]
@@ -416,7 +416,7 @@ def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
 def _import_group(
     observed: ObservedGroup, contents: _Contents, *, document: str | None, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group from captures, or return an error if a document also contains it."""
+    """Build a group from captures, or return an error if a group document has the same id."""
     if document is not None:
         return ImportedGroup(
             observed.id,
@@ -448,9 +448,9 @@ def _import_group(
 def with_named_data(
     options: group_builder.ImportOptions, *, subscriptions: Path | str | None, weights: str | None
 ) -> group_builder.ImportOptions:
-    """Return options with the values of --subscriptions and --weights.
+    """Add the values of --subscriptions and --weights to the options.
 
-    The weights ``none`` remove the weights of documents, and None keeps them.
+    The value ``none`` of --weights removes the weights of documents; None keeps them.
     """
     if subscriptions in list(AssumedSubscriptions):
         options = replace(options, assumed_subscriptions=AssumedSubscriptions(str(subscriptions)))

@@ -41,14 +41,14 @@ class ToolMemberRow:
 
 
 def is_share_cell(text: str) -> bool:
-    """Return whether a cell has an assignment as kafka-share-groups.sh prints it."""
+    """Return whether a cell has an assignment in the format of kafka-share-groups.sh."""
     return bool(_SHARED_CELL.fullmatch(text))
 
 
 def kind_member_rows(
     tables: Iterable[ParsedTable], *, name: str
 ) -> Iterator[tuple[str, ToolMemberRow | InputError]]:
-    """Yield the group id with each row of the members tables, or with the row's error."""
+    """Yield each row of the members tables, or its error, with the group id."""
     for table, row in ((one, row) for one in tables for row in one.rows):
         if isinstance(row, OtherRow):
             cells = dict(zip(table.columns, row.cells, strict=True))
@@ -113,7 +113,7 @@ def document_of_rows(
         return _share_group_of_rows(group, rows, options)
     if most_copies(row.assigned["active"] for row in rows) > 1:
         raise InputError(
-            f"group {group!r}: two members have the same active task; capture it again"
+            f"group {group!r}: two members have the same active task; capture the group again"
         )
     counts = _highest(row.assigned[role] for row in rows for role in ROLES)
     standby = most_copies(row.assigned["standby"] for row in rows)
@@ -219,7 +219,7 @@ def is_connector_status(value: object) -> bool:
 def connect_result(
     value: object, *, where: str, id: str | None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Convert a response about connectors to an id with a document or an error."""
+    """Convert a response about connectors to a document or an error, with the id."""
     try:
         return id, connect_document(value, where=where, id=id)
     except InputError as error:
@@ -229,8 +229,8 @@ def connect_result(
 def connect_document(value: object, *, where: str, id: str | None) -> KindDocument:
     """Convert a response to ``/connectors?expand=status`` to a Connect document.
 
-    The document has one step with the connectors and tasks that each worker runs. ``where`` is
-    the name of the answer in errors.
+    The document has one step with the connectors and tasks that each worker runs. Errors contain
+    ``where``, the name of the response.
     """
     counts: dict[str, int] = {}
     running: dict[str, dict[str, list[str]]] = {}
@@ -288,8 +288,8 @@ def _tasks_max(entry: object) -> int | None:
 def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDocument:
     """Read a running Connect cluster from the REST interface of one worker.
 
-    ``timeout`` is in seconds. Raise RunError without a valid response, and InputError for a URL
-    without HTTP or for a response of another server.
+    ``timeout`` is in seconds. Raise RunError if no valid response arrives, and InputError for a
+    URL without HTTP or for a response of another server.
     """
     host = url.partition("://")[2].partition("/")[0]
     if not url.lower().startswith(("http://", "https://")) or not host:

@@ -1,4 +1,4 @@
-"""Record which rule reads each line of a file, or which problem the line has."""
+"""Record, for each line of a file, the rule that reads it or the problem that it has."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """Problem of one line that a rule reads, or of ``count`` lines that no rule reads.
+    """Problem in a line that a rule reads, or in ``count`` lines that no rule reads.
 
-    ``group`` is the affected group, None for all groups. ``is_foreign`` means a complete value or
-    record of another kassay command, or of a tool that kassay does not know.
+    ``group`` is the affected group, or None for all groups. ``is_foreign`` is true for a complete
+    value or record of another kassay command, or of a tool that kassay does not know.
     """
 
     line: int
@@ -41,7 +41,7 @@ class LineProblem:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of each line in a file, with its rule or its problem."""
+    """Uses and problems of the lines in a file."""
 
     name: str
     uses: Sequence[LineUse]
@@ -63,7 +63,7 @@ class Account:
         return error_at(self.name, problem.line, problem.message, problem.text)
 
     def lines(self) -> Iterator[int]:
-        """Yield the line number of each use and problem. A number can occur twice."""
+        """Yield the line numbers of all uses and problems. A number can occur twice."""
         yield from (use.line for use in self.uses)
         for problem in self.problems:
             yield from range(problem.line, problem.line + problem.count)
@@ -87,8 +87,8 @@ class Account:
 class ReadCapture:
     """Content of a capture, with the rule or the problem of each line.
 
-    ``contents`` are the data of documents and metrics, one object per cluster. ``kinds`` and
-    ``kind_tables`` are documents and tables of groups that are not consumer groups.
+    ``contents`` has the data of documents and metrics, one object per cluster. ``kinds`` and
+    ``kind_tables`` have the documents and tables of groups that are not consumer groups.
     """
 
     tables: Sequence[ParsedTable]

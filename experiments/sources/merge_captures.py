@@ -33,7 +33,7 @@ _RETRY = "the captures are from different moments, take them again"
 
 @dataclass(slots=True)
 class ObservedMember:
-    """Member as captures or a cluster show it. None means that a value is unknown."""
+    """Data about a member in captures or in a cluster. None means that a value is unknown."""
 
     id: str
     client_id: str | None = None
@@ -62,7 +62,7 @@ class ObservedMember:
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """Group as captures show it. None means that a value is unknown."""
+    """Data about a group in captures. None means that a value is unknown."""
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class ObservedGroup:
 
 
 class Snapshot(StrEnum):
-    """Choice of a snapshot if a file shows a group at several times."""
+    """Choice of the first or last snapshot if a file shows a group at several times."""
 
     FIRST = "first"
     LAST = "last"
@@ -127,7 +127,7 @@ class Snapshot(StrEnum):
 class Capture:
     """Parsed capture with its file name and a default group id.
 
-    ``group_source`` describes the default id in a note, for example as the name of the file.
+    ``group_source`` states the origin of the default id in a note, for example the file name.
     """
 
     name: str
@@ -172,10 +172,10 @@ def merge_captures(
     unreadable_files: Iterable[Path] = (),
     snapshot: Snapshot | None = None,
 ) -> dict[str, ObservedGroup]:
-    """Merge captures to one `ObservedGroup` per group id.
+    """Merge captures into one `ObservedGroup` per group id.
 
-    A contradiction is stored as the error of its group. Groups list the unreadable files in the
-    directories of their captures. With captures of several clusters, ids are ``CLUSTER/GROUP``.
+    A contradiction is stored as the error of its group. Each group lists the unreadable files in
+    the directories of its captures. If captures are of several clusters, ids are ``CLUSTER/GROUP``.
     """
     groups: dict[str, ObservedGroup] = {}
     ordered = [_one_snapshot(capture, snapshot, groups) for capture in captures]
@@ -261,7 +261,7 @@ def _damaged(name: str, other: str) -> str:
 
 
 def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
-    """Return a truncated or misread id with the id that it resembles, or None."""
+    """Return an id that is truncated or misread, and the id that it resembles, or None."""
     ordered = sorted(ids)
     spelled: dict[str, str] = {}
     for id in ordered:
@@ -338,7 +338,7 @@ def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows
 
 
 def _without_repetitions(table: table_rows.ParsedTable) -> Iterator[table_rows.ParsedTable]:
-    """Split a table between two contradicting rows of one partition or member."""
+    """Split a table between two contradicting rows about the same partition or member."""
     rows: dict[object, table_rows.TableRow] = {}
     for row in table.rows:
         if _key(row) in rows and not _agree(rows[_key(row)], row):
@@ -358,7 +358,7 @@ def _key(row: table_rows.TableRow) -> object:
 
 
 def _agree(left: table_rows.TableRow, right: table_rows.TableRow) -> bool:
-    """Return whether two rows have no contradicting values. None fits any value."""
+    """Return whether two rows have no contradicting values. None agrees with any value."""
     if type(left) is not type(right):
         return False
     pairs = (

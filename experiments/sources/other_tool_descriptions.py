@@ -1,13 +1,13 @@
-"""Read descriptions of groups and topics, as text or JSON from many tools.
+"""Read descriptions of groups and topics that many tools write as text or JSON.
 
-A reader gets the lines of a capture and a position, and returns the description there, or None.
-The texts are those of rpk, kaf, kafkactl, kcat and Java programs.
+A reader gets the lines of a capture and a position, and returns the description at this position,
+or None. There are readers for texts of rpk, kaf, kafkactl, kcat and Java programs.
 
 JSON is read by the names of its keys. It comes from rpk, Confluent CLI, kafbat and kafka-ui, AKHQ,
 Redpanda Console, kafkactl and kcl, and the dumps of ``describe`` calls of confluent-kafka,
-kafka-python and kafkajs. Their keys differ only in spelling: the data file lists the spellings
-without case, ``_`` and ``-``. An unknown key with a number or text is ignored; one with a list or
-object is an error: it may contain members.
+kafka-python and kafkajs. Their keys differ only in spelling. The data file lists the spellings in
+lower case without ``_`` and ``-``. An unknown key with a number or text is ignored. An unknown key
+with a list or object is an error, because it may contain members.
 """
 
 import re
@@ -68,9 +68,9 @@ def _described(
     count: int = 1,
     is_entered: bool = False,
 ) -> FoundText:
-    """Convert the keys and values of a description to rows, or return their error.
+    """Convert the keys and values of a description to rows, or return the error in them.
 
-    With ``is_entered``, tables below the lines are about the group.
+    With ``is_entered``, the tables below the description are about its group.
     """
     try:
         contents = read_group_json(value, f"{name}:{line.number}", line=line.number)
@@ -149,7 +149,7 @@ _MEMBER = FORMS["member of the AdminClient"]
 
 
 def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read groups that a Java program prints: ``(groupId=orders, ...``. Else return None."""
+    """Read groups that a Java program prints as ``(groupId=orders, ...``, or return None."""
     line = lines[at]
     if "groupId=" not in line.text or "isSimpleConsumerGroup=" not in line.text:
         return None
@@ -245,7 +245,7 @@ _PATH = re.compile(r"\.\d+(\.|$)|\[\d+\]")
 
 
 class _Node:
-    """JSON object with access by key, for all spellings of the key in the tools."""
+    """JSON object with access by key, in all spellings of the key that tools use."""
 
     def __init__(self, table: Mapping[str, Any], where: str) -> None:
         self.where = where
@@ -261,7 +261,7 @@ class _Node:
         return all(any(name in self.table for name in _NAMES[key]) for key in keys)
 
     def get(self, key: str, kind: type | tuple[type, ...] = object) -> Any:
-        """Return the first unused value of a key with a given type, or None."""
+        """Return the first unused value of a key that has a given type, or None."""
         for name in _NAMES[key]:
             value = self.table.get(name)
             if value is not None and isinstance(value, kind) and name not in self.used:
@@ -318,7 +318,7 @@ def _normal(key: str) -> str:
 
 
 def is_group_json(value: object) -> bool:
-    """Return whether a JSON value describes groups, members, states or lags."""
+    """Return whether a JSON value describes groups, members, states of groups or lags."""
     if isinstance(value, list):
         return bool(value) and all(map(is_group_json, value))
     if not isinstance(value, Mapping) or not value or _FOREIGN & value.keys():
@@ -341,7 +341,7 @@ def _describes_group(node: _Node) -> bool:
 
 
 def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRows]:
-    """Read a JSON value that describes groups. Raise InputError for unknown parts."""
+    """Read a JSON value that describes groups, or raise InputError for unknown parts."""
     if isinstance(value, list):
         return [
             one
@@ -426,7 +426,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
 
 
 def _topics(node: _Node) -> Iterator[_Node]:
-    """Yield the objects in the lists of topics or partitions. Skip lists of names."""
+    """Yield the objects in the lists of topics or partitions. Lists of names are skipped."""
     for name in _NAMES["rows"]:
         values = node.table.get(name)
         if isinstance(values, list) and name not in node.used:
@@ -442,7 +442,7 @@ def _topics(node: _Node) -> Iterator[_Node]:
 def _offsets(
     node: _Node, group: str, line: int, topic: str | None = None
 ) -> Iterator[table_rows.OffsetRow]:
-    """Yield one row per partition of an object about a partition or a topic."""
+    """Yield one row per partition from an object about a partition or a topic."""
     lists = [value for name, value in node.table.items() if name in _NAMES["rows"]]
     if node.has("partition") or all(isinstance(one, int | str) for one in lists):
         yield _offset(node, group, topic, line)

@@ -1,4 +1,4 @@
-"""Read a capture line by line. Each line has a rule that uses it, or is an error.
+"""Read a capture line by line. A rule uses each line, or the line is an error.
 
 A text may contain outputs of several tools, messages and prompts in any order. The first rule of
 `_RULES` that fits uses a line. Other lines wait until the whole text is read, because they can be
@@ -86,7 +86,7 @@ _MAX_BROKEN = 200
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Line that no rule has used, with the table and the group id above it."""
+    """Line that no rule has used yet, with the table and the group id above it."""
 
     line: Line
     table: UnfinishedTable | None
@@ -179,7 +179,7 @@ class _Reader:
         return replace(own, **joined)
 
     def use(self, at: int, rule: str, count: int = 1, *, is_noise: bool = False) -> int:
-        """Record that a rule uses or ignores lines. Return the number of lines."""
+        """Record that a rule uses or ignores lines, and return the number of lines."""
         for line in self.lines[at : at + count]:
             self.uses.append(LineUse(line.number, rule, is_noise))
             if not is_noise and (found := _UNREADABLE.search(line.text)):
@@ -193,7 +193,7 @@ class _Reader:
             self.notes.append((group, f"{self.name}:{line}: {text}"))
 
     def refuse(self, at: int, message: str, count: int = 1, *, is_foreign: bool = False) -> int:
-        """Record lines as an error. Return the number of lines."""
+        """Record lines as an error, and return the number of lines."""
         line = self.lines[at]
         text = "" if message.startswith(self.name) else line.text
         self.problems.append(
@@ -388,7 +388,7 @@ class _Reader:
         self.group = group
 
     def _kind_documents(self, value: object, at: int) -> bool:
-        """Add documents of share groups, Streams or Connect. Return whether there are any."""
+        """Add documents of share groups, Streams or Connect, and return whether there are any."""
         while isinstance(value, list | dict):
             if isinstance(value, dict) and self._kind_document(value, at):
                 return True
@@ -425,7 +425,7 @@ class _Reader:
         )
 
     def _read_waiting(self) -> None:
-        """Read the lines that no rule has used, as wrapped rows, sentences or errors."""
+        """Classify the lines that no rule has used: wrapped rows, sentences or errors."""
         names = self._names()
         data = {use.line for use in self.uses if not use.is_noise or use.rule == "table rule"}
         for run in _runs(self.waiting):
@@ -468,7 +468,7 @@ class _Reader:
         )
 
     def _continues_prose(self, waiting: _Waiting) -> bool:
-        """Return whether a line is a title, a name in a list, or continues a sentence."""
+        """Return whether a line is a title, a name in a list, or the continuation of a sentence."""
         line = waiting.line
         above = next((use for use in self.uses if use.line == line.number - 1), None)
         is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
@@ -490,10 +490,10 @@ class _Reader:
         return frozenset(name for name in found if name)
 
     def _wrapped(self, run: Sequence[_Waiting], at: int) -> int:
-        """Join wrapped lines to a row. Return the number of lines that were joined.
+        """Join wrapped lines into a row, and return the number of joined lines.
 
-        A terminal breaks a line at its width, or at spaces that are lost. Return 0 if several
-        joins give different valid rows.
+        A terminal wraps a line at its width, or at a space that is then lost. Return 0 if several
+        ways to join the lines give different valid rows.
         """
         table = run[at].table
         if table is None or table.header.is_csv:
@@ -524,7 +524,7 @@ class _Reader:
         return 0
 
     def _end_of_row(self, run: Sequence[_Waiting]) -> int:
-        """Join a line to the row above it. Return the number of joined lines."""
+        """Join a line to the row above it, and return the number of joined lines."""
         line, table = run[0].line, run[0].table
         if table is None or table.header.is_csv:
             return 0
@@ -549,7 +549,7 @@ class _Reader:
         return 1
 
     def _width(self, table: UnfinishedTable) -> int:
-        """Return the length of the longest line of a table, to detect the terminal's width."""
+        """Return the length of the longest line of a table, as the width of the terminal."""
         if id(table) not in self.widths:
             numbers = [table.header.line, *(row.line for row in table.rows)]
             lengths = (len(self.lines[number - 1].text.rstrip()) for number in numbers)
@@ -636,7 +636,7 @@ _DATA_TABLES = frozenset(table_headers.TableKind) - {
 def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCapture:
     r"""Read the text of a capture. ``name`` is the file name in errors.
 
-    ``group`` is the id of a Connect cluster, whose answers do not name it.
+    ``group`` is the id of a Connect cluster, because its responses contain no id.
     """
     return _Reader(text, name, group).read()
 

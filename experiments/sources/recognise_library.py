@@ -19,11 +19,11 @@ _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 def recognise_library(
     client_id: str | None, *, member_id: str | None = None, assignor: str | None = None
 ) -> str | None:
-    """Recognise the client library by client id, member id or assignor, or return None.
+    """Recognise a client library by client id, member id or assignor, or return None.
 
-    A member id of the classic protocol is the client id and a UUID, so it replaces a client id
-    that the source does not show. An application that sets ``client.id`` is recognised only by
-    an assignor that no other library has.
+    A member id of the classic protocol consists of the client id and a UUID. It is used if the
+    source does not show the client id. If an application sets ``client.id``, its library is
+    recognised only by an assignor that no other library has.
     """
     if client_id is None and member_id is not None:
         client_id = client_id_of(member_id)
@@ -38,7 +38,7 @@ def client_id_of(member_id: str) -> str | None:
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:
-    """Recognise the client library by its encoded subscription, or return None.
+    """Recognise a client library by the subscription that it encodes, or return None.
 
     ``fields`` contains the decoded fields, ``data`` the encoded bytes. kafka-go ends version 1
     after the user data, librdkafka sends the empty rack, and kafka-python writes a version

@@ -51,7 +51,7 @@ def contradictions(tables: Sequence[UnfinishedTable]) -> Iterator[LineProblem]:
 
 
 def _other_starts(table: UnfinishedTable, names: Collection[str]) -> Iterator[LineProblem]:
-    """Yield a problem for each row whose first name may be damaged."""
+    """Yield a problem for each row in which the first name may be damaged."""
     group = None if names_group(table) else table.group
     for row, cells in zip(table.rows, table.cells, strict=True):
         name = cells[table.header.names[0]]
@@ -70,7 +70,7 @@ def _other_starts(table: UnfinishedTable, names: Collection[str]) -> Iterator[Li
 def rows_after_damage(
     problems: Sequence[LineProblem], tables: Sequence[UnfinishedTable]
 ) -> Iterator[LineProblem]:
-    """Yield a problem for each row that may belong to a damaged row above it."""
+    """Yield a problem for each row that may be a part of a damaged row above it."""
     damaged = {
         one.line + one.count + gap: one
         for one in problems
@@ -154,7 +154,7 @@ def wrong_lags(tables: Sequence[UnfinishedTable]) -> Iterator[tuple[LineProblem,
 
 
 def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
-    """Return why the lag of a row does not match its offsets, or None if they match."""
+    """Return the reason why a row's lag does not match its offsets, or None if it does."""
     title = f"{row.topic}-{row.partition}"
     if row.current is None or row.end is None:
         message = f"{title} has lag {row.lag}, but one of its offsets is missing"
@@ -204,7 +204,7 @@ def _is_complete(text: str, table: UnfinishedTable, others: Iterable[table_rows.
 
 
 def _start_of_row(lines: Sequence[Line], table: UnfinishedTable) -> LineProblem | None:
-    """Return a problem if the last line has only the blanks of a row start, else None."""
+    """Return a problem if the last line has only the blanks at the start of a row, else None."""
     start = lines[-1].text
     last = table.rows[-1].line if table.rows else table.header.line
     filled = (one.text for one in lines if one.text.strip())

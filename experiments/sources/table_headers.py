@@ -1,7 +1,7 @@
-"""Parse the headers of tables that Kafka's tools, other tools and CSV files have.
+"""Parse the headers of tables from Kafka's tools, other tools and CSV files.
 
 The header defines the kind of a table. Columns, widths and separators differ between releases. In
-CSV, the columns have any order, and commas, semicolons, tabs or bars separate them.
+CSV, the order of columns is arbitrary, and commas, semicolons, tabs or bars separate them.
 """
 
 import csv
@@ -81,7 +81,7 @@ class Header:
 
     @property
     def gap(self) -> int:
-        """Return the number of blanks after the first column name, or 0 without fixed widths."""
+        """Return the number of blanks after the first column name, or 0 if widths are not fixed."""
         if self.delimiter or len(self.starts) < _MIN_KNOWN_COLUMNS:
             return 0
         return self.starts[1] - self.starts[0] - len(self.names[0])
@@ -103,8 +103,8 @@ def _starts_layout(text: str) -> bool:
 def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
     """Parse a table header that spans one or more lines.
 
-    Return a message for a header that is truncated or unknown, and None for other lines. ``line``
-    is the number of the first line.
+    Return an error message for a header that is truncated or unknown, and None for other lines.
+    ``line`` is the number of the first line.
     """
     text = texts[0]
     found = _csv_header(text, line=line)
@@ -127,7 +127,7 @@ def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
 
 
 def _layout_header(text: str, *, line: int) -> Header | None:
-    """Parse a header line without CSV, or return None for an unknown sequence of columns."""
+    """Parse a header line that is not CSV, or return None for an unknown sequence of columns."""
     names = tuple(_names(text))
     layout_text = " ".join(names)
     kind = next(
@@ -146,7 +146,7 @@ def _names(text: str) -> list[str]:
 
 
 def _csv_header(text: str, *, line: int) -> Header | str | None:
-    """Parse a CSV header. Return a message if it is invalid, and None for other lines.
+    """Parse a CSV header. Return an error message if it is invalid, and None for other lines.
 
     A blank after the separators indicates the output of release 0.9, which is not CSV.
     """
@@ -177,7 +177,7 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
 
 
 def csv_cells(text: str, separator: str) -> Sequence[str] | None:
-    """Split a line of CSV or a line with bars into cells. Return None for invalid CSV."""
+    """Split a line of CSV, or a line with bars, into cells. Return None if it is invalid."""
     if separator == "|":
         inside = text.strip().removeprefix("|").removesuffix("|")
         return [cell.strip() for cell in inside.split("|")]

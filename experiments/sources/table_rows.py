@@ -1,4 +1,4 @@
-"""Parse the rows of tables that Kafka's tools, other tools and CSV files have."""
+"""Parse the rows of tables from Kafka's tools, other tools and CSV files."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def split_row(text: str, header: Header) -> Cells | None:
 
 
 def _by_delimiter(text: str, header: Header) -> Cells | None:
-    """Split a row at the delimiter of its table. A blank cell becomes a dash."""
+    """Split a row at the delimiter of its table, and convert blank cells to a dash."""
     values = list(csv_cells(text, header.delimiter) or ())
     if header.is_csv:
         if not "".join(values[len(header.names) :]).strip():
@@ -181,9 +181,9 @@ _PATTERNS = {column: re.compile(rest[0]) for column, _, _, *rest in _COLUMNS if 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """Row of the offsets table, for a partition or a member without partitions.
+    """Row of the offsets table, about a partition or a member without partitions.
 
-    Also a row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11).
+    It can also be a row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11).
     """
 
     line: int
@@ -312,7 +312,7 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
 
 
 def _add_instance(values: dict[str, Any]) -> None:
-    """Split a host that kcl prints, such as ``10.0.0.1 (instance=a,rack=r)``."""
+    """Split a host as kcl prints it, such as ``10.0.0.1 (instance=a,rack=r)``, into its parts."""
     match = re.fullmatch(r"(?P<host>.*?) \(instance=(?P<id>[^,)]+).*\)", values["host"] or "")
     if match is not None:
         values["host"], values["instance_id"] = match["host"], match["id"]
@@ -383,7 +383,7 @@ FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Message of ``kafka-consumer-groups.sh``, for example on a rebalancing group.
+    """Message of ``kafka-consumer-groups.sh``, for example about a rebalancing group.
 
     The kind is ``empty``, ``rebalancing``, ``missing`` or ``error``.
     """

@@ -61,7 +61,7 @@ _MIN_SUFFIX = 8
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Sample of a Prometheus metric, with checks of its labels and its value."""
+    """Sample of a Prometheus metric, with checks of the labels and the value."""
 
     name: str  # of the file
     line: int
@@ -102,7 +102,7 @@ class _Sample:
 def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
     """Read a line of a Prometheus metrics page, or return None for other lines.
 
-    Comments and unused metrics have no content. Raise InputError for a used metric that is cut.
+    Comments and unused metrics have no content. Raise InputError if a used metric is truncated.
     """
     if content.startswith(("# HELP ", "# TYPE ", "# EOF")):
         return NO_ROWS
@@ -126,7 +126,7 @@ def hides_metric(text: str) -> bool:
 
 
 def series_of(document: JsonFields, *types: str) -> Iterator[tuple[JsonFields, dict[str, str]]]:
-    """Yield each series of a Prometheus response with its labels."""
+    """Yield the series in a Prometheus response, each with its labels."""
     if document.text("status") != "success":
         raise InputError(f"{document.where}: Prometheus reports: {document.table.get('error')!r}")
     data = document.inner("data")
@@ -156,7 +156,7 @@ def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentR
 
 
 def _metric_with(labels: Mapping[str, str]) -> str | None:
-    """Return the lag metric that has these labels, or None."""
+    """Return the name of the lag metric that has the given labels, or None."""
     return next(
         (
             metric
@@ -252,7 +252,7 @@ _REST_KINDS = {
 def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
     """Read a response of Burrow about the lag of a consumer group.
 
-    Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
+    Burrow shows the host of the owner and, in newer releases, the client id, but no member id.
     """
     if document.table.get("error") is not False:
         raise InputError(f"{document.where}: Burrow reported: {document.table.get('message')!r}")
@@ -355,7 +355,7 @@ _BEHIND = re.compile(r"[%)'\]>;]*\s*(\([a-zA-Z][\w.$]+\)|(HTTP\S* ?)?\d{3}|</\w+
 
 
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:
-    """Read a line about a topic or a metric, or return None for other lines."""
+    """Read a line about a topic or about a metric, or return None for other lines."""
     content = line.text.strip()
     if match := _TOPIC_PARTITION.fullmatch(content):
         counts = {match["topic"]: int(match["number"]) + 1}
@@ -388,7 +388,7 @@ def _topic(content: str, line: Line, name: str) -> DocumentRows:
 def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText | None:
     """Read the JSON value that starts in a line, or return None.
 
-    A value that is not complete ends before the next line in which a value can start.
+    An incomplete value ends before the next line in which a value can start.
     """
     number, start = lines[at].number, lines[at].text.lstrip()
     if _PRINTED_START.match("".join(line.text for line in lines[at : at + 3])):
@@ -472,7 +472,7 @@ def _incomplete(lines: Sequence[Line], at: int) -> int:
 def _read_value(
     value: object, line: int, *, name: str, is_complete: bool
 ) -> tuple[list[DocumentRows], str]:
-    """Read the data in a JSON value. Return its rows and the name of the tool."""
+    """Read the data in a JSON value, and return its rows and the name of the tool."""
     where = f"{name}:{line}"
     if is_group_json(value):
         return read_group_json(value, where, line=line), "description of groups"
@@ -509,9 +509,9 @@ _KUBERNETES = ("List", "ConfigMap", "ConfigMapList")
 def _read_envelope(
     document: JsonFields, line: int, *, name: str, is_complete: bool
 ) -> tuple[list[DocumentRows], str] | None:
-    """Read JSON values inside an object such as ``{"data": [...], "headers": {...}}``.
+    """Read the JSON values inside an object such as ``{"data": [...], "headers": {...}}``.
 
-    Return None if no value has a known form, or if a value of an unknown form can have data.
+    Return None if no value has a known form, or if a value of an unknown form may contain data.
     """
     found, values = [], list(document.table.values())
     for inner in values:
@@ -558,9 +558,9 @@ def hides_json(text: str) -> bool:
 
 
 def texts_in_json(values: Sequence[object]) -> list[str]:
-    """Join the strings with the same key in several JSON values, such as log messages.
+    """Join the strings at the same key of several JSON values, such as log messages.
 
-    List indexes are not part of the key, except in records such as [time, line].
+    A key is a path without list indexes, except in records such as [time, line].
     """
     found: dict[str, list[str]] = {}
     rest: list[tuple[Any, str, bool]] = [(one, "", len(values) > 1) for one in reversed(values)]
@@ -625,8 +625,8 @@ def _log_dirs(document: JsonFields, _line: int) -> DocumentRows:
 def _reassignment(document: JsonFields, *, is_complete: bool) -> DocumentRows:
     """Read partition counts from ``kafka-reassign-partitions.sh``.
 
-    ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
-    move, so they give minimum counts.
+    The output of ``--generate`` lists all partitions of its topics. Other lists have only the
+    partitions to move, so they give minimum counts.
     """
     if "partitions" not in document.table:
         raise InputError(

@@ -18,7 +18,7 @@ _MARK = re.compile(r"\s*([$#>%;*~+]+|//|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|
 
 @dataclass(slots=True)
 class UnfinishedTable:
-    """Table of a capture to which the reader adds rows."""
+    """Table in a capture to which the reader adds rows."""
 
     header: Header
     group: str | None
@@ -49,7 +49,7 @@ class UnfinishedTable:
         return cells
 
     def add(self, cells: table_rows.Cells, line: int, text: str = "") -> None:
-        """Add a row. ``text`` is empty if the terminal has wrapped the row."""
+        """Add a row. ``text`` is its line, or empty if the terminal has wrapped the row."""
         self.rows.append(table_rows.build_row(self.header.kind, cells, line=line))
         self.cells.append(cells)
         if text and self.header.gap > 1:
@@ -63,7 +63,7 @@ class UnfinishedTable:
 
     @property
     def rule(self) -> str:
-        """Return the name of the table in the account of lines."""
+        """Return the name of the table for the `Account` of the lines."""
         return f"{self.header.kind} table"
 
 
@@ -84,8 +84,8 @@ def has_blank(cells: table_rows.Cells) -> bool:
 def parsed_table(table: UnfinishedTable) -> table_rows.ParsedTable:
     """Convert a table of text cells to a table of typed rows.
 
-    Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with assignments
-    such as ``orders(0,1)`` instead of ``orders:0,1``.
+    Tables of old releases of ``kafka-consumer-groups.sh`` have the same columns as those of share
+    groups, but another form of assignments: ``orders(0,1)`` instead of ``orders:0,1``.
     """
     header = table.header
     kind, rows = header.kind, tuple(table.rows)
@@ -114,7 +114,7 @@ def parsed_table(table: UnfinishedTable) -> table_rows.ParsedTable:
 
 
 def _owned(cells: table_rows.Cells, line: int) -> Iterator[table_rows.OffsetRow]:
-    """Yield one row per partition for a row that kafkactl prints."""
+    """Yield one row per partition from a row that kafkactl prints."""
     host, client = cells["CLIENT_HOST"], cells["CLIENT_ID"]
     for number in cells["ASSIGNED_PARTITIONS"].split(","):
         owner = f"{client}_{host}"

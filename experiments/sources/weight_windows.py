@@ -1,7 +1,7 @@
 """Compute the weights of partitions per time window from recorded traffic.
 
-Times are UTC and all windows have one length, so that daylight saving time does not affect them. A
-window is known if samples cover 95% of it. Other weights are assumed from known ones, never 0.
+Times are in UTC, and all windows have the same length: daylight saving time has no effect.
+A weight is known if samples cover 95% of its window. Others are assumed from known ones, never 0.
 """
 
 import csv
@@ -74,10 +74,10 @@ class Cycle(StrEnum):
 class RecordedWindows:
     """Weights of partitions per time window, in order of time.
 
-    The first window starts at ``start``, in seconds since 1970, and each has ``seconds``; ``names``
-    are their starts in UTC. ``weights`` has, by topic, one row per partition with one integer per
-    window. ``unknown`` marks assumed weights: the mean of the partition at the same time of other
-    days or, before its first sample, the mean of the topic. ``resets`` has a note by topic.
+    The first window starts at ``start``, in seconds since 1970. Each window lasts ``seconds``; its
+    name is its start in UTC. ``weights`` has, by topic, one row per partition with one integer per
+    window. ``unknown`` marks assumed weights: the partition's mean weight at the same time of other
+    days or, before its first sample, the topic's mean weight. ``resets`` has a note per topic.
     """
 
     start: int
@@ -92,7 +92,7 @@ class RecordedWindows:
     def cycle(self, seconds: int) -> "RecordedWindows":
         """Sum the windows at equal times of the day or of the week.
 
-        A sum is unknown if all its weights are. Raise InputError for a recording below one cycle.
+        A sum is unknown if all its weights are. Raise InputError if the windows cover no cycle.
         """
         count, recorded = seconds // self.seconds, len(self.names)
         if recorded < count:
@@ -120,7 +120,7 @@ class RecordedWindows:
         )
 
     def rows(self, topic: str, count: int) -> list[tuple[int, ...]]:
-        """Return the weights of a topic's partitions. Missing weights are mean weights."""
+        """Return the weights of a topic's partitions, with mean weights for missing partitions."""
         rows = [*map(tuple, self.weights[topic])]
         mean = tuple(_mean(column) or 0 for column in zip(*rows, strict=True))
         return rows + [mean] * (count - len(rows))
@@ -149,7 +149,7 @@ class RecordedWindows:
 
 
 def is_recording(path: Path) -> bool:
-    """Return whether a file contains recorded traffic instead of weights by topic."""
+    """Return whether a file contains recorded traffic, and not weights by topic."""
     with open_text(path) as stream:
         start = stream.read(500).lstrip()
     return bool(_RECORDED.match(start))
@@ -167,8 +167,8 @@ def parse_window(text: str) -> int:
 def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     """Read recorded traffic as weights per time window of ``seconds`` seconds.
 
-    Records between two samples are spread evenly over this time. Weights are rounded to integers,
-    half to even. Raise InputError if the file is damaged or contradicts itself.
+    The growth between two samples is spread evenly over this time. Weights are rounded to
+    integers, half to even. Raise InputError if the file is damaged or contradicts itself.
     """
     recording = _recording(path, read_text(path))
     samples = _samples(path, recording)
@@ -385,7 +385,7 @@ def _number(value: object, *, is_whole: bool = False) -> Decimal:
 def _growth(
     topic: str, number: int, values: Mapping[int, Decimal], resets: dict[str, str]
 ) -> Iterator[_Period]:
-    """Yield the growth of a counter between samples. A reset adds a note instead."""
+    """Yield the growth of a counter between samples, and add a note for each reset instead."""
     for begin, end in pairwise(sorted(values)):
         if values[begin] <= values[end]:
             yield begin, end, values[end] - values[begin]
@@ -425,7 +425,7 @@ def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict
 
 
 def _filled(rows: Sequence[Sequence[int | None]], period: int) -> list[list[int]]:
-    """Replace unknown weights by mean weights of the topic or of the partition."""
+    """Replace unknown weights by mean weights of the partition or of the topic."""
     of_topic = [_mean(column) for column in zip(*rows, strict=True)]
     mean = _mean(of_topic) or 0
     filled = []

@@ -1,1 +1,1 @@
-"""Watch the consumer groups of a cluster, with a history, metrics and pages."""
+"""Watch the consumer groups of a cluster: record their history, serve metrics and pages."""

@@ -23,9 +23,9 @@ _SECONDS_PER_DAY = 86_400.0
 
 
 class Store:
-    """SQLite database of a watcher. A missing database is created.
+    """SQLite database of a watcher, which is created if it does not exist.
 
-    Events are deleted after ``days`` days. Raises InputError if the file is not a database.
+    Events are deleted after ``days`` days. Raise InputError if the file is not a database.
     """
 
     def __init__(self, path: Path, *, days: float = 30.0) -> None:
@@ -43,7 +43,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all changes of the ``with`` block, or none if it fails."""
+        """Write all changes of the ``with`` block, or no change if the block fails."""
         try:
             with self._lock, self._connection:
                 yield
@@ -51,7 +51,7 @@ class Store:
             raise RunError(f"{self._path}: cannot write the database: {error}") from None
 
     def key(self) -> str:
-        """Return the secret key with which names are hashed."""
+        """Return the secret key for the hashes of names."""
         with self.transaction():
             row = ("key", "", "", secrets.token_hex(32))
             self._rows("INSERT OR IGNORE INTO state VALUES (?, ?, ?, ?)", *row)
@@ -64,7 +64,7 @@ class Store:
         return self._rows(query, kind)
 
     def put(self, kind: str, group: str, value: object, *, label: str | int = "") -> None:
-        """Store a value, and replace the previous value of the kind, group and label."""
+        """Store a value, which replaces the previous value of the same kind, group and label."""
         self._rows("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", kind, group, label, value)
 
     def remove(self, kind: str) -> None:
@@ -72,7 +72,7 @@ class Store:
         self._rows("DELETE FROM state WHERE kind = ?", kind)
 
     def add_total(self, kind: str, group: str, value: float, *, label: str = "") -> None:
-        """Add a value to a total. Totals are kept when the watcher restarts."""
+        """Add a value to a stored total, which continues after a restart of the watcher."""
         query = (
             "INSERT INTO state VALUES (?, ?, ?, ?) "
             "ON CONFLICT (kind, group_id, label) DO UPDATE SET value = value + excluded.value"

@@ -1,4 +1,4 @@
-"""Page of a plan, made by a child process so that its memory is free afterwards."""
+"""Create the page of a plan in a child process, the memory of which is then released."""
 
 import multiprocessing
 import signal
@@ -12,9 +12,9 @@ from kassay.reference.model.group import Group
 
 
 def plan_page(group: Group) -> str:
-    """Plan a group in a child process, and return the page. Raise KassayError on a failure.
+    """Plan a group in a child process, and return the page or raise KassayError.
 
-    In the process of the watcher, OR-Tools and Matplotlib would keep 50 MB.
+    In the process of the watcher, OR-Tools and Matplotlib would occupy 50 MB permanently.
     """
     context = multiprocessing.get_context("spawn")  # a fork could copy locks of other threads
     receiver, sender = context.Pipe(duplex=False)

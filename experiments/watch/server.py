@@ -40,10 +40,10 @@ _HTML, _TEXT, _JSON = "text/html; charset=utf-8", "text/plain; charset=utf-8", "
 
 
 class Pages:
-    """Pages that the HTTP server of a watcher returns.
+    """Pages of the HTTP server of a watcher.
 
-    ``/`` is the survey, ``/groups/ID`` the page of a group, ``/plans/ID`` its plan, ``/metrics`` is
-    for Prometheus, ``/survey.json`` and ``/events.json`` are for programs.
+    ``/`` is the survey, ``/groups/ID`` the page of a group, and ``/plans/ID`` the plan of a group.
+    ``/metrics`` is for Prometheus, ``/survey.json`` and ``/events.json`` are for programs.
     """
 
     def __init__(self, watcher: Watcher, store: Store, *, source: str) -> None:
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
             socket.socket.shutdown(self.connection, socket.SHUT_RDWR)
 
     def parse_request(self) -> bool:
-        """Read the headers of a request, and cancel its time limit."""
+        """Read the headers of a request, and end the time limit for them."""
         is_valid = super().parse_request()
         self._deadline.cancel()
         return is_valid
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Write no log line per request, because paths can contain group names."""
+        """Write no log lines, because the paths of requests can contain group names."""
 
 
 class WatchServer(ThreadingTCPServer):
@@ -190,6 +190,6 @@ class WatchServer(ThreadingTCPServer):
         self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print the errors of requests, except connection errors."""
+        """Print the error of a request, unless it is a connection error."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)

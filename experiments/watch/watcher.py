@@ -1,4 +1,4 @@
-"""Survey the groups of a cluster at intervals, and record their rebalances."""
+"""Survey the groups of a cluster at regular intervals, and record their rebalances."""
 
 import hashlib
 import hmac
@@ -53,7 +53,7 @@ _CLASSIC_GROUP = message_decoder.RecordType.GROUP_METADATA.to_bytes(2)
 
 
 class _StableGroup(NamedTuple):
-    """Last stable state of a group. ``number`` is its generation, or None if unknown."""
+    """Last stable state of a group. ``number`` is the generation, or None if unknown."""
 
     group: Group
     number: int | None = None
@@ -64,8 +64,8 @@ def find_rebalance(
 ) -> dict[str, Any] | None:
     """Describe the difference between two states of a stable group as a JSON object.
 
-    The result is None if no rebalance happened. ``generations`` is their number, if it is known.
-    Unknown numbers of moves are None. The maximum loads are numbers of partitions.
+    The result is None if no rebalance happened. ``generations`` is the number of rebalances, if it
+    is known. Unknown numbers of moves are None. The maximum loads are numbers of partitions.
     """
     old, new = ({identity(one): one for one in group.members} for group in (before, after))
     joined = [member for key, member in new.items() if key not in old]
@@ -114,7 +114,7 @@ def _cause(before: Group, after: Group, joined: Sequence[Member], left: Sequence
 
 
 def _is_rewritten(group: Group, generation: Generation) -> bool:
-    """Return whether a generation differs from a group only in ids of static members."""
+    """Return whether a generation differs from a group only in member ids of static members."""
     # Brokers write a generation again if only these ids change.
     before = {identity(one): set(one.owned) for one in group.members}
     after = {
@@ -131,7 +131,7 @@ def _partition_counts(group: Group) -> dict[str, int]:
 
 
 def generation_of(group: Group) -> int:
-    """Return the generation of a group; `NO_GENERATION` if the source does not show it."""
+    """Return the generation of a group, or `NO_GENERATION` if the source does not show it."""
     # Descriptions have a state, and no generation of the classic protocol: 1 replaces it.
     if group.status.state is not None and group.status.protocol is not Protocol.CONSUMER:
         return NO_GENERATION
@@ -139,11 +139,11 @@ def generation_of(group: Group) -> int:
 
 
 class Watcher:
-    """Watcher of all groups of a cluster.
+    """Watcher of all consumer groups of a cluster.
 
     ``hash_names`` replaces names of groups, topics, members, clients and hosts by hashes.
-    ``on_change`` is called with a sentence when the cluster stops or starts to answer. Between two
-    observations, rebalances of the classic protocol are read from ``records``, if they are given.
+    ``on_change`` is called with a sentence when the cluster stops or starts to answer. If given,
+    ``records`` shows the rebalances of the classic protocol between two observations.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class Watcher:
     def _read(
         self, cluster: LiveCluster, *, is_complete: bool
     ) -> tuple[_Descriptions, dict[str, survey.SurveyResult]]:
-        """Describe all consumer groups. Survey the changed groups, or all if ``is_complete``."""
+        """Describe all consumer groups, and survey those that changed (``is_complete``: all)."""
         names, described = cluster.group_ids(), _Descriptions()
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             for name, one in cluster.describe(names[start : start + _GROUPS_AT_ONCE]).items():
@@ -234,7 +234,7 @@ class Watcher:
         return described, results
 
     def _read_records(self, reader: OffsetsReader) -> str | None:
-        """Record the rebalances since the last reading. If this fails, return the reason."""
+        """Record the rebalances since the last reading, or return the reason if this fails."""
         kept, damaged = self._stable, list[str]()
         try:
             ends = reader.end_offsets()
@@ -325,7 +325,7 @@ class Watcher:
     def _record(
         self, described: _Descriptions, results: dict[str, survey.SurveyResult], now: float
     ) -> None:
-        """Record changes of groups and time in rebalances; remove groups that do not exist."""
+        """Record changes of groups and the duration of rebalances, and remove deleted groups."""
         states = {self._renamed("group", name): state for name, (_, state) in described.items()}
         surveyed = {name for name, one in results.items() if isinstance(one, survey.SurveyedGroup)}
         for name in sorted((surveyed | self._stable.keys()) - states.keys()):
@@ -345,7 +345,7 @@ class Watcher:
     def _record_change(
         self, name: str, group: Group, now: float, *, number: int | None = None
     ) -> None:
-        """Record the next stable state of a group, with its generation if a record shows it."""
+        """Record the next stable state of a group. ``number`` is its generation, if known."""
         before = self._stable.get(name)
         if before is None:
             self._store.add_event(now, name, "appeared", members=len(group.members))
@@ -383,11 +383,11 @@ class Watcher:
         return f"{kind}-{digest[:_NAME_DIGITS]}"
 
     def results(self) -> survey.Survey:
-        """Return the last result of each group, ranked."""
+        """Return the ranked survey of the last result of each group."""
         return survey.Survey.of(self._results.values())
 
     def plan_page(self, name: str) -> str | None:
-        """Return the plan page of a group, or None without such a group. Cache it per state."""
+        """Return the plan page of a group, cached per state, or None if the group is unknown."""
         result = self._results.get(name)
         if not isinstance(result, survey.SurveyedGroup):
             return None

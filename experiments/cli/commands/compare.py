@@ -138,7 +138,7 @@ def compare(
 def _print_form(
     options: CompareOptions, source: GroupSource, *, is_plain: bool, limits: CaseLimits
 ) -> None:
-    """Compare assignors, and print a Markdown table or a JUnit test."""
+    """Compare assignors, and print the result as a Markdown table or a JUnit test."""
     from kassay.experiments.report.pull_request_texts import (
         ComparedGroup,
         junit_test,
@@ -149,7 +149,7 @@ def _print_form(
     names = shared_options.assignors_of_one_kind(options.assignor)
     java = parse_custom_assignor(names[0]).java if is_custom_assignor(names[0]) else None
     if not is_plain:
-        raise typer.BadParameter(f"--format {form} excludes levels, constraints and --libraries")
+        raise typer.BadParameter(f"--format {form}: remove levels, constraints and --libraries")
     if len(names) > 2 or len(names) <= is_table:
         raise typer.BadParameter(f"--format {form} requires --assignor AFTER --assignor BEFORE")
     if not is_table and (java is None or java.kind is not Kind.CONSUMER):
@@ -191,7 +191,7 @@ def _with_own_failure_first(group: Group, record: Record) -> Record:
 def _level_result(
     group: Group, names: Sequence[str], objective: ObjectiveOptions, limits: CaseLimits
 ) -> GroupResult:
-    """Compare assignors on the levels of the objective that the options select."""
+    """Compare the values of assignors on the levels that the options select."""
     levels, constraints = objective.levels(group), objective.constraints(group)
     application.PROGRESS("optimum")
     optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
@@ -266,9 +266,9 @@ def _result(entry: Record) -> str:
 def _compare_libraries(
     library: LibraryOptions, options: CompareOptions, source: GroupSource, *, limits: CaseLimits
 ) -> None:
-    """Compare assignors of libraries with ports, and count groups by agreement.
+    """Compare assignors of libraries with ports, and count the groups with equal results.
 
-    The groups are those of the source, and generated groups of the usual families.
+    The groups are from the source, and generated ones of the usual families.
     """
     selected = options.assignor or [
         f"{found.name}@{version}:{name}"

@@ -61,4 +61,4 @@ def _check_memory() -> None:
     text = MEMORY_FILE.read_text() if MEMORY_FILE.exists() else ""
     kilobytes = re.search(r"MemAvailable: +(\d+)", text)
     if kilobytes and int(kilobytes[1]) < 3 << 20:  # Spark's driver and two Python workers
-        raise RunError("less than 3 GiB are free: free memory, or use --master 'local[1]'")
+        raise RunError("less than 3 GiB of memory is free; free memory, or use --master 'local[1]'")

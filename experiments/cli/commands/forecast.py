@@ -69,7 +69,7 @@ class ForecastOptions:
 
     @property
     def restart(self) -> RollingRestart:
-        """Create a rolling restart from the options. Raise a usage error if a time is too long."""
+        """Create a rolling restart from the options, or raise a usage error for too long times."""
         for name in ("downtime", "pause", "session_timeout"):
             seconds = getattr(self, name)
             # Not a number also fails this comparison.
@@ -300,7 +300,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def _cost(value: Mapping[str, float], name: str) -> str:
-    """Format a cost. Values from 10 have no decimals; counts are shown as ranges."""
+    """Format a cost: as a range for counts, without decimals if the interval reaches 10."""
     digits = 0 if value["high"] >= 10 or name != "unowned_seconds" else 1
     text = interval_text({key: round(one, digits) for key, one in value.items()})
     return text if name == "unowned_seconds" else text.partition("(")[2].rstrip(")") or text

@@ -144,7 +144,7 @@ def _print_summary(written: "History", limits: "CaseLimits", output_format: Form
 
 
 def _history_of_logs(files: Sequence[Path], options: HistoryOptions, spark: SparkOptions) -> None:
-    """Print a summary of each group in logs, and write all rebalances to a file."""
+    """Print a summary of each group in logs, and write all rebalances to a file of --output."""
     if options.metadata is not None:
         text = "--metadata is for records of __consumer_offsets, not for logs; remove it"
         raise typer.BadParameter(text)

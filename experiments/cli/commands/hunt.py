@@ -1,4 +1,4 @@
-"""``kassay hunt``: search for the smallest groups on which an assignor fails."""
+"""``kassay hunt``: search for the smallest groups on which an assignor has a shortcoming."""
 
 import json
 import time
@@ -156,7 +156,7 @@ def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: 
 def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
     """Print each new kind of counterexample, and append its group to a file.
 
-    Raise UsageError for the first result that shows that the assignor is not deterministic.
+    Raise UsageError at the first result that shows that the assignor is not deterministic.
     """
     start, kinds = time.monotonic(), set[str]()
     for result in results:

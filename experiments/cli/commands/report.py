@@ -57,7 +57,7 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
 def _opened(
     source: str, directory: Path | None, spark: SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Yield a local directory with the output of a study. Spark copies remote output."""
+    """Yield a local directory with the output of a study, to which Spark copies remote output."""
     if directory is not None:
         yield directory, None
         return

@@ -68,7 +68,7 @@ class SurveyOptions:
     )
 
     def limits(self) -> SearchLimits:
-        """Return the work and time limits for all groups together."""
+        """Return the limits on work and time for all groups together."""
         return SearchLimits(work=self.work, time=self.time_limit, stop=application.STOP)
 
 
@@ -107,7 +107,7 @@ def group_histories(directory: Path) -> dict[str, MoveHistory]:
 
     manifest = verified_manifest(directory)
     if "history" not in manifest:
-        raise InputError(f"{directory} contains no output of kassay history; give its --output")
+        raise InputError(f"{directory} is not a directory of kassay history --output; give one")
     columns = ["group", "movement_greedy", "unnecessary_moves"]
     rows = read_table(directory / manifest["history"] / "rebalances", columns)
     proven = rows[rows["unnecessary_moves"].notna()].groupby("group").sum()
@@ -124,7 +124,7 @@ def group_histories(directory: Path) -> dict[str, MoveHistory]:
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: cli_groups.SourceOptions
 ) -> tuple[list[Group], list[KindDocument], list[SurveyResult]]:
-    """Read consumer groups, other groups, and the reason for each unreadable group."""
+    """Read consumer groups, other groups, and a result with the reason per unreadable group."""
     options = replace(source_data.import_options(), reads_lag=True)
     groups: list[Group] = []
     documents: list[KindDocument] = []
@@ -224,7 +224,7 @@ _CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
     """Convert a condition of --fail-on to a function that tests a group.
 
-    The limit of the gap is a percentage, all other limits are numbers.
+    The limit of the gap is a percentage. All other limits are numbers.
     """
     match = _CONDITION.fullmatch(text)
     if match is None or match[1] not in _QUANTITIES:

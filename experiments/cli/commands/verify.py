@@ -79,7 +79,7 @@ class SolutionDocument:
 
 
 class SolutionFile:
-    """File of solution documents with lookup by group."""
+    """Solution documents of a file, with lookup by group."""
 
     def __init__(self, path: Path) -> None:
         self.name = files.name_of(path)
@@ -93,9 +93,9 @@ class SolutionFile:
     def take(self, group: Group) -> SolutionDocument:
         """Find the solution document of a group and remove it from this object.
 
-        Documents with the id of the group come first, then documents without an id. Among these,
-        the first with the fingerprint of the group is its document; if no document has it, the
-        first document is used.
+        Candidates are the documents with the id of the group or, if there are none, the documents
+        without an id. The first candidate with the fingerprint of the group is its document, or the
+        first candidate if no fingerprint matches.
 
         Raises
         ------
@@ -143,7 +143,7 @@ def parse_solution(located: files.LocatedDocument) -> SolutionDocument:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Group, levels and constraints that a solution document must have."""
+    """Group, levels and constraints that the user requested."""
 
     group: Group
     levels: tuple[Level, ...]
@@ -224,7 +224,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return levels and constraints. Certified ones replace those that the user requested."""
+    """Return the levels and constraints of the certificate, or the requested ones without it."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:
@@ -245,7 +245,7 @@ def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[s
 
 
 def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
-    """Yield an error for each level or constraint that the user did not request."""
+    """Yield errors if the certified levels or constraints are not the requested ones."""
     certificate = solution.certificate
     if certificate is None:
         return
@@ -295,7 +295,7 @@ def _figure_errors(
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
-    """Yield an error for each level of a document that the user did not request."""
+    """Yield an error for each level with a value in the document that was not requested."""
     for key in ("imbalance", *LEVELS):
         if key in document and key not in levels:
             yield f"{key}: the document has this level, but it is not asked for"
@@ -338,7 +338,7 @@ def _level_errors(
 def _certified_record(
     group: Group, certificate: Certificate, solution: SolutionDocument
 ) -> dict[str, object]:
-    """Return the facts that a valid certificate proves, as JSON."""
+    """Return the bounds and the status that a certificate proves, or its errors, as JSON."""
     keys = level_keys(claim.level.name for claim in certificate.claims)
     claims = dict(zip(keys, certificate.claims, strict=True))
     is_proven = certificate.proof is Proof.CERTIFICATE

@@ -43,7 +43,7 @@ _KEYSTORE_ERROR = (
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """Property in a Java properties file, with its line number."""
+    """Value in a Java properties file, with its line number."""
 
     key: str
     value: str

@@ -1,4 +1,4 @@
-"""Types for the responses of a running cluster about groups and topics."""
+"""Types of the responses of a running cluster about groups and topics."""
 
 import uuid
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ class ThreadMember:
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """Consumer group as its coordinator describes it.
+    """Consumer group in the description of its coordinator.
 
-    The members are in the coordinator's order, which affects the broker's assignors, see
-    docs/formats.md.
+    The members are in the coordinator's order, which affects the broker's assignors (see
+    docs/formats.md).
     """
 
     id: str
@@ -55,9 +55,9 @@ class LiveGroup:
 
 @dataclass(frozen=True, slots=True)
 class LiveTopic:
-    """Topic as the cluster describes it.
+    """Topic in the description of the cluster.
 
-    Racks have the form of `kassay.reference.model.group.Topic`.
+    Racks have the format of `kassay.reference.model.group.Topic`.
     """
 
     partitions: int
@@ -67,7 +67,7 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """End offset per partition, and messages appended between two samples."""
+    """End offset of each partition, and the number of messages appended between two samples."""
 
     end: Mapping[PartitionKey, int] = field(default_factory=dict)
     appended: Mapping[PartitionKey, int] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def other_group_reason(name: str, protocol_type: str) -> str:
 def with_subscription(member: ObservedMember, data: bytes, *, where: str) -> ObservedMember:
     """Decode the subscription of a member, and set the member's fields.
 
-    The owned partitions in the message are not those of the current assignment.
+    The owned partitions in the subscription are not used: they precede the current assignment.
     """
     try:
         fields = decode_message(SUBSCRIPTION, data)

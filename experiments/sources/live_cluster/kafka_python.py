@@ -1,9 +1,9 @@
-"""Request the descriptions of groups of newer protocols with kafka-python.
+"""Request the descriptions of groups with newer protocols, by kafka-python.
 
 ConsumerGroupDescribe (API key 69) returns subscriptions, racks and epochs, which confluent-kafka
-does not expose. The JSON files in this folder contain the fields of the requests and responses, as
-in ``clients/src/main/resources/common/message`` of Kafka 4.4.0. kafka-python 3 encodes and decodes
-messages by such files.
+does not expose. kafka-python 3 encodes and decodes messages by the JSON files in this folder. The
+files contain the fields of requests and responses, as in
+``clients/src/main/resources/common/message`` of Kafka 4.4.0.
 """
 
 import ssl
@@ -106,7 +106,7 @@ _TYPES_OF_CONSUMERS = ("consumer", "")
 
 
 class UnreadableDescriptionError(KassayError):
-    """Error if kafka-python is missing or its request fails."""
+    """Error because kafka-python is missing, or because its request failed."""
 
 
 @contextmanager
@@ -148,8 +148,8 @@ def describe_groups_of_kind(
 ) -> dict[str, Mapping[str, Any]]:
     """Request the descriptions of groups of one kind from their coordinators.
 
-    The settings are librdkafka properties; the timeout is in seconds per request. A group that
-    its coordinator refuses to describe is missing in the result.
+    The settings are librdkafka properties; the timeout is in seconds per request. The result
+    lacks groups that the coordinator refuses to describe.
 
     Raise UnreadableDescriptionError if kafka-python 3 is not installed, does not support a setting,
     or gets no response.
@@ -170,7 +170,7 @@ def describe_groups_of_kind(
 
 
 def groups_of_response(response: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the groups in a response by id, without groups with an error."""
+    """Return the groups in a response by id, except groups with an error."""
     groups = response.to_dict()["groups"]
     return {group["group_id"]: group for group in groups if not group["error_code"]}
 
@@ -196,7 +196,7 @@ def list_other_groups(
 
 
 def live_group(described: Mapping[str, Any]) -> LiveGroup:
-    """Convert a ConsumerGroupDescribe response about a group to a `LiveGroup`."""
+    """Convert the description of one group in a ConsumerGroupDescribe response to a `LiveGroup`."""
     return LiveGroup(
         described["group_id"],
         described["group_state"],

@@ -1,6 +1,6 @@
 """Read groups and topics of a running cluster with confluent-kafka's AdminClient.
 
-Groups of the consumer protocol are described by `kafka_python`.
+`kafka_python` requests the descriptions of groups of the consumer protocol.
 """
 
 import time
@@ -140,8 +140,8 @@ _T = TypeVar("_T")
 class LiveCluster:
     """Connection to a running Kafka cluster with confluent-kafka.
 
-    If the cluster refuses to describe a group or topic, the response is an error. The settings are
-    librdkafka properties. The timeout is in seconds per request.
+    If the cluster refuses to describe a group or topic, the result contains an error for it. The
+    settings are librdkafka properties. The timeout is in seconds per request.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class LiveCluster:
         }
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Return the encoded subscriptions of classic members, by member id.
+        """Return the encoded subscriptions of members of the classic protocol, by member id.
 
         A group that cannot be read has no entries.
         """
@@ -292,7 +292,7 @@ class LiveCluster:
             return id
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Describe topics. A topic that the client may not describe is an error."""
+        """Describe topics, with an error for each topic that the client has no permission for."""
         topics: dict[str, LiveTopic | InputError] = {}
         with self._request("describe topics"):
             futures = self._admin.describe_topics(
@@ -329,7 +329,7 @@ class LiveCluster:
         return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
-        """Wait for the response to a request, or fail early on a permanent connection error."""
+        """Wait for the response to a request, or raise on a permanent connection error."""
         started = time.monotonic()
         while True:
             try:
@@ -346,7 +346,7 @@ class LiveCluster:
                 return answer
 
     def _permanent_errors(self) -> list[KafkaError]:
-        """Return the connection errors that another attempt cannot solve."""
+        """Return the connection errors that further attempts cannot solve."""
         found = [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
         is_down = any(e.code() == _ALL_BROKERS_DOWN for e in self._connection_errors)
         refused = [e for e in self._connection_errors if is_down and "refused" in e.str()]
@@ -391,7 +391,7 @@ class LiveCluster:
             ) from None
 
     def _cause(self, error: Exception) -> str:
-        """Return the message of an error. After a time-out, return that of the connection error."""
+        """Return the message of an error; for a time-out, the message of the connection error."""
         self._admin.poll(_POLL_SECONDS)
         is_other = not isinstance(error, KafkaException) or error.args[0].code() not in _TIMEOUTS
         if is_other and not isinstance(error, FutureTimeoutError):

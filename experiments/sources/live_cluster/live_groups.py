@@ -85,9 +85,9 @@ def import_live(
 ) -> Iterator[import_captures.ImportedGroup]:
     """Import the named groups of a cluster, or all groups if none is named.
 
-    Share groups, Streams groups and Streams applications are documents of their kind. A group of
-    another type is skipped, or an error if it is named. ``sample_seconds`` is the time between the
-    two samples of a rate.
+    Share groups, Streams groups and Streams applications give documents of their kind. A group of
+    another type is skipped; if it is named, it gives an error. ``sample_seconds`` is the time
+    between the two samples of a rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = read_consumer_groups(cluster, names, sleep=sleep)
@@ -151,8 +151,8 @@ def build_live_group(
 ) -> Group:
     """Build a group from the responses of a running cluster.
 
-    Partition counts come from the cluster, not from the options. The members get speeds from
-    the number of consumed messages per partition, if it is given.
+    Partition counts come from the cluster, not from the options. If ``consumed`` has the numbers
+    of consumed messages per partition, they determine the speeds of the members.
     """
     topics = reading.topics
     content = DocumentRows(
@@ -190,7 +190,7 @@ def _ends(
     readings: Mapping[str, ClusterReading],
     options: ImportOptions,
 ) -> dict[PartitionKey, int]:
-    """Return the end offsets of the partitions whose lag is needed."""
+    """Return the end offsets of the partitions for which the lag is needed."""
     if options.weights is WeightSource.LAG:
         return cluster.end_offsets(partitions) if partitions else {}
     committed = {one for reading in readings.values() for one in reading.committed_offsets}
@@ -301,7 +301,7 @@ def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
 def read_consumer_groups(
     cluster: LiveCluster, names: Sequence[str], *, sleep: Callable[[float], None]
 ) -> dict[str, ClusterReading | InputError]:
-    """Read groups from a cluster, and read a group again if it changes meanwhile."""
+    """Read groups from a cluster, and read a group again if it changes during the requests."""
     readings: dict[str, ClusterReading | InputError] = {}
     pending = list(names)
     for attempt in range(_ATTEMPTS):
@@ -333,9 +333,9 @@ def resolve_patterns(
 ) -> dict[str, ClusterReading]:
     """Find the topics that match the regular expressions in subscriptions.
 
-    The broker resolves an expression in the syntax of RE2 and does not return the result. A
-    subscription is removed if Python cannot resolve its expression, or if the result lacks a topic
-    that the member has partitions of.
+    The broker resolves an expression in the syntax of RE2 and does not return the result. kassay
+    resolves it with Python. It removes the subscription if this fails, or if the member has
+    partitions of a topic that is not in the result.
     """
     patterns = [one.pattern for reading in readings.values() for one in reading.group.members]
     names = cluster.topic_names() if any(one is not None for one in patterns) else []
@@ -552,8 +552,8 @@ def streams_application_document(
 ) -> KindDocument:
     """Convert the subscriptions and assignments of threads to a Kafka Streams document.
 
-    The threads with one process id are a process. ``topics`` are the topics of the cluster: an
-    application without changelog topics has no state.
+    Threads with the same process id are one process. ``topics`` are the topics of the cluster: if
+    they include no changelog topic of the application, it has no state.
 
     Raise InputError if a member is not a thread of Kafka Streams 2.6 or newer.
     """

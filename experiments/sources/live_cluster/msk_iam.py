@@ -1,4 +1,4 @@
-"""Log in to Amazon MSK with IAM and tokens (SASL/OAUTHBEARER)."""
+"""Log in to Amazon MSK with IAM, by tokens (SASL/OAUTHBEARER)."""
 
 import importlib
 import os
@@ -21,7 +21,7 @@ Token = tuple[str, float]
 
 
 def connection_properties(settings: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Return librdkafka properties, with a token callback if they use IAM."""
+    """Return librdkafka properties, with a callback that creates tokens if they use IAM."""
     token = token_source(settings, servers)
     if token is None:
         return dict(settings)
