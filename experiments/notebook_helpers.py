@@ -1,4 +1,4 @@
-"""Helpers for notebooks that load captures, and convert results to tables and figures."""
+"""Load captures in notebooks, and convert results to tables and figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,19 +37,19 @@ def load_captures(
     Parameters
     ----------
     subscriptions
-        Subscriptions that the source does not show: ``assigned`` (the default), ``equal``, or a
-        JSON file as in ``kassay import --subscriptions``.
+        Replacement for subscriptions that the source does not show: ``assigned`` (the default),
+        ``equal``, or a JSON file as in ``kassay import --subscriptions``.
     weights
-        Weight of each partition. ``none``: 1, also if the source has weights; ``lag``: its lag;
-        or a table of topic to one integer per partition. Default: weights of the group document,
-        otherwise 1.
+        Weight of each partition. ``none``: 1, even if the source has weights; ``lag``: the lag of
+        the partition; or a table with one integer per partition, by topic. The default is the
+        weights of the group document, else 1.
     missing_lag
-        Lag of partitions without a lag.
+        Lag in messages of partitions for which the source shows no lag.
 
     Raises
     ------
     InputError
-        If the source does not exist, a group is not valid, or there is no group with members.
+        If the source does not exist, if a group is not valid, or if no group has members.
     """
     path = Path(source).expanduser()
     name, table = (weights, None) if isinstance(weights, str) else (None, weights)
@@ -73,9 +73,9 @@ def to_frame(value: object) -> "pd.DataFrame":
     """Convert a group, assignment or result to a pandas data frame.
 
     A group has one row per partition; an assignment one row per assigned partition; a solution
-    one row per level; a comparison one row per measure: ``greedy`` is the value of the assignor,
-    ``optimum`` the proven one, ``gap`` their difference; a frontier one row per point; a plan
-    one row per move. A list gives the rows of all its elements.
+    one row per level; a frontier one row per point; a plan one row per move. A comparison has one
+    row per measure: ``greedy`` is the value of the assignor, ``optimum`` the proven minimum,
+    ``gap`` their difference. A list gives the rows of all its elements.
 
     Raises
     ------
@@ -191,12 +191,12 @@ class Drawing:
 def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
     """Draw a frontier, a plan, or the loads of an assignment.
 
-    The loads of an assignment, or without weights, are numbers of partitions.
+    The loads of an `Assignment`, and of a solution without weights, are numbers of partitions.
 
     Raises
     ------
     UsageError
-        If there is no figure of the value, or a solution has no assignment.
+        If ``value`` has another type, or is a solution without assignment.
     """
     from kassay.experiments.plotting.matplotlib_figures import frontier_figure  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""Find counterexamples: measure an assignor's shortcoming, and shrink the group.
+"""Find counterexamples: measure the shortcoming of an assignor, and shrink the group.
 
-Results of assignors depend on names and order, so that two groups of the same kind can have
-different results.
+Results of assignors depend on names and order: they can differ for two groups that differ only in
+names and order.
 """
 
 import json
@@ -42,8 +42,9 @@ from kassay.solver.solution import Solution
 def group_kind(group: Group) -> str:
     """Return a hash of a group that does not depend on names and order.
 
-    It combines one `renaming_hash` per marked member: without marks, some groups of 3 members and
-    4 partitions that differ have equal hashes. Generations are compared by order only.
+    It combines one `renaming_hash` per member, each with this member marked. Without marks, some
+    different groups of 3 members and 4 partitions have equal hashes. Only the order of generations
+    counts.
     """
     hashes = []
     for marked in range(len(group.members)):
@@ -71,7 +72,7 @@ def _member_label(group: Group, member: Member) -> tuple[object, ...]:
 
 
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:
-    """Rename members to c0, c1, ... and topics to t0, t1, ..., in the given orders."""
+    """Rename members to c0, c1, ... and topics to t0, t1, ... in the given orders."""
     names = {topic.name: f"t{index}" for index, topic in enumerate(topics)}
 
     def new(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -93,10 +94,10 @@ def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) ->
 
 
 def namings(group: Group) -> Iterator[Group]:
-    """Yield a group and its copies with permuted names and partition numbers.
+    """Yield a group, and all copies with permuted names and partition numbers.
 
-    The group is small and has no contested claims, weights and racks. Equal copies
-    are yielded once.
+    The group must be small, without contested claims, weights and racks. Equal copies are
+    yielded once.
     """
     yield group
     seen = {replace(group, id=None)}
@@ -160,10 +161,10 @@ ORDERS: Mapping[str, Sequence[Level]] = {
 
 
 class GroupEvent(StrEnum):
-    """Event before the compared assignment: a join, a leave or a change of assignor.
+    """Event before the compared assignment: a join, a leave or a switch of the assignor.
 
-    In a switch, the earlier answer is that of the other assignor, or of
-    `CounterexampleOptions.earlier_assignor`.
+    In a switch, the previous assignment is by `CounterexampleOptions.earlier_assignor` or, without
+    it, by the assignor in ``worse_than``.
     """
 
     JOIN = "join"
@@ -186,7 +187,7 @@ class CounterexampleOptions:
 
     @property
     def is_largest_first(self) -> bool:
-        """Return whether the search prefers a large severity to a small group."""
+        """Return whether the search prefers groups with a large severity to small groups."""
         return self.worse_than is None and self.shortcoming in LARGEST_FIRST
 
     @property
@@ -226,8 +227,8 @@ def measure_shortfall(
 ) -> Shortfall:
     """Measure the severity of an assignor's shortcoming on a group.
 
-    An assignor of a library with results that vary between runs runs several times; the largest
-    severity counts. With ``repeats``, a custom assignor runs a second time.
+    A library's assignor with varying results runs several times, and the largest severity counts.
+    With ``repeats``, a custom assignor runs a second time.
     """
     repetitions = repetitions_of(options.assignor)
     if repetitions > 1 and optimum is None and options.has_optimum:
@@ -266,7 +267,7 @@ def _measure_run(
 def _excess(
     group: Group, options: CounterexampleOptions, result: StableResult, optimum: Solution | None
 ) -> Fraction | None:
-    """Return the excess over the compared assignment, or None without a proven optimum."""
+    """Return the severity relative to the compared assignment, or None if this is not proven."""
     imbalance, moves = _values(group, result.assignment)
     is_about_moves = options.shortcoming is Shortcoming.MOVES
     if is_about_moves and moves - _necessary_moves(group, options) < options.excess:
@@ -290,7 +291,7 @@ def _excess(
 def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
     """Return a lower bound on the moves of the optimum, computed without a search.
 
-    In an even spread of a topic, each member has a base of partitions, and some have one more.
+    If a topic is divided evenly, each subscriber has a base number of partitions, or one more.
     """
     if options.levels is None or not isinstance(options.levels[0], TopicSpread):
         return 0
@@ -309,7 +310,7 @@ def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
 
 
 def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:
-    """Return the result of the other assignor. Without one, return the proven optimum."""
+    """Return the result of the other assignor or, without one, the proven optimum, or None."""
     if not options.has_optimum and options.worse_than is not None:
         return run_until_stable(group, options.worse_than).assignment
     best = solve_optimum(group, levels=options.levels, limits=options.limits)
@@ -317,9 +318,9 @@ def reference_assignment(group: Group, options: CounterexampleOptions) -> Assign
 
 
 def after_event(group: Group, options: CounterexampleOptions) -> Group | None:
-    """Return the group after an event, or None without an earlier assignment.
+    """Return the group after the event, or None if there is no previous assignment.
 
-    The members own the answer on the group before the event.
+    The members own the assignment of the group before the event.
     """
     if options.event is None:
         return group
@@ -362,13 +363,13 @@ def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterato
 
 
 class NondeterministicAssignorError(UsageError):
-    """Error: two runs of an assignor on one group return different assignments."""
+    """Error: two runs of an assignor on the same group return different assignments."""
 
 
 def run_repeatable(group: Group, assignor: str) -> StableResult:
-    """Run an assignor. Run a custom assignor twice, and raise an error if results differ.
+    """Run an assignor, a custom one twice, and raise an error if its two results differ.
 
-    Shrinking requires that every run returns the same assignment.
+    Shrinking requires that each run on a group returns the same assignment.
     """
     result = run_until_stable(group, assignor)
     if result.detail == DEPENDS_ON_THE_RUN:
@@ -398,7 +399,7 @@ class CaseSearch:
 
 
 def find_counterexample(case: Case, options: CounterexampleOptions) -> CaseSearch:
-    """Run an assignor on a case. Shrink the group if it is a counterexample.
+    """Run an assignor on a case, and shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
     """
@@ -446,10 +447,10 @@ def _search(case: Case, options: CounterexampleOptions) -> CaseSearch:
 def shrink_group(
     group: Group, options: CounterexampleOptions, severity: Fraction
 ) -> tuple[Group, Fraction]:
-    """Shrink a counterexample. Return the smallest group found and its severity.
+    """Shrink a counterexample, and return the smallest group found with its severity.
 
-    If the largest severity is first, it must not decrease. The smaller groups are valid inputs,
-    see `is_valid_input`. With an event, the groups are those before it.
+    With `CounterexampleOptions.is_largest_first`, the severity must not decrease. All smaller
+    groups pass `is_valid_input`. With an event, the groups are those before the event.
     """
 
     def reached(smaller: Group, *, repeats: bool = False) -> Fraction:
@@ -470,8 +471,8 @@ def shrink_group(
 def is_valid_input(group: Group, *, original: Group) -> bool:
     """Return whether a shrunk group is a valid input of an assignor.
 
-    At least one member subscribes to a topic. The group has no more members without topics, and
-    no more invalid claims and references than the original.
+    At least one member must subscribe to a topic. The group must not have more members without
+    topics, or more invalid claims and unknown topics, than the original.
     """
     idle, allowed = (
         sum(not member.subscription for member in one.members) for one in (group, original)

@@ -15,7 +15,7 @@ from kassay.solver.limits import SearchLimits
 
 
 class DocumentSize(NamedTuple):
-    """Size of a document. Sorting puts smaller documents first."""
+    """Size of a document, as a sort key for smaller documents first."""
 
     places: int
     tasks: int
@@ -29,7 +29,7 @@ def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
 
 
 def _smaller(content: shrinking.Content, kind: Kind) -> Iterator[shrinking.Content]:
-    """Yield smaller copies of a document. Some copies are not valid."""
+    """Yield smaller copies of a document, of which some are not valid."""
     if kind is not Kind.CONNECT:
         yield from shrinking.smaller_contents(
             content, shrinking.Keys(KINDS[kind].places, KINDS[kind].topics)
@@ -72,9 +72,9 @@ VIOLATIONS = "violations"
 
 @dataclass(frozen=True, slots=True)
 class DocumentCounterexample:
-    """A document on which the answer of an assignor is above the minimum of a measure.
+    """Document for which a measure of an assignor's answer is above the minimum of the measure.
 
-    ``step`` is the step of a Connect cluster, None for other documents.
+    ``step`` is the step of a Connect cluster, or None for other documents.
     """
 
     document: KindDocument
@@ -130,12 +130,12 @@ class DocumentHunt:
     names: dict[str, None] = field(default_factory=dict)
 
     def search(self, documents: Iterable[KindDocument]) -> Iterator[DocumentCounterexample]:
-        """Search documents for counterexamples. Yield each shrunk counterexample once.
+        """Search documents for counterexamples, and yield each shrunk counterexample once.
 
         Raises
         ------
         UsageError
-            If the results have no such measure.
+            If the results do not have the measure.
         """
         found: dict[str, None] = {}
         for document in documents:
@@ -152,7 +152,7 @@ class DocumentHunt:
             raise UsageError(f"the results have no measure {self.measure!r}; choose from: {names}")
 
     def measured(self, document: KindDocument) -> DocumentCounterexample | None:
-        """Return a document as a counterexample, or None if it is not one."""
+        """Return the counterexample of a document, or None if the document is none."""
         worst: DocumentCounterexample | None = None
         for state in compare_assignor(document, self.assignor, limits=self.limits)[1]:
             violations = KindMeasure(VIOLATIONS, len(state.invalid), 0, 0)

@@ -238,10 +238,10 @@ _KINDS = {
 
 
 def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield the groups of a study with the largest gaps of each assignor.
+    """Yield, for each assignor, the groups of a study with its largest gaps.
 
-    Each has a title, its row of the table ``groups``, the assignor's row of the table
-    ``comparisons``, and drawings of the result and of an optimum. No group is shown twice.
+    Each item has a title, a row of the table ``groups``, the assignor's row of the table
+    ``comparisons``, and drawings of the result and of an optimum. No group occurs twice.
     """
     shown: set[str] = set()
     for assignor in assignors:

@@ -25,7 +25,7 @@ _PER_PARTITION = ("racks", "weights", "changelog_racks", "end_offsets")
 
 
 class GroupSize(NamedTuple):
-    """Size of a group. Sorting puts smaller groups first."""
+    """Size of a group, as a sort key for smaller groups first."""
 
     members: int
     partitions: int
@@ -52,10 +52,10 @@ def shrink(
     *,
     attempts: int,
 ) -> _Item:
-    """Shrink a group or document as long as ``fails`` is True for the smaller copy.
+    """Shrink a group or document as long as ``fails`` returns True for a smaller copy.
 
-    ``fails`` is True for ``found``. ``smaller`` yields copies of a group or document without one
-    part.
+    ``fails`` returns True for ``found``. ``smaller`` yields copies of a group or document
+    without one part.
     """
     while True:
         for candidate in smaller(found):
@@ -70,7 +70,7 @@ def shrink(
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield smaller copies of a group. Copies with fewer members come first."""
+    """Yield smaller copies of a group, those with fewer members first."""
     document = group_document(replace(group, id=None))
     for content in smaller_contents(document, Keys("members", "topics")):
         with suppress(InputError):
@@ -84,14 +84,14 @@ _Number = Callable[[str, int], int | None]
 
 
 class Keys(NamedTuple):
-    """Keys of a JSON document for its members and for its topics."""
+    """Names of the keys for members and for topics in a JSON document."""
 
     places: str
     topics: str
 
 
 def smaller_contents(content: Content, keys: Keys) -> Iterator[Content]:
-    """Yield smaller copies of a JSON document. Some copies are invalid.
+    """Yield smaller copies of a JSON document, of which some are invalid.
 
     References to removed topics and partitions are removed as well.
     """
@@ -138,7 +138,7 @@ def partition_counts(topics: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _shorter(items: Any) -> Iterator[Any]:
-    """Yield shorter copies of a list: without all items, a half, a quarter, and so on."""
+    """Yield shorter copies of a list: without all items, without each half, each quarter, ..."""
     is_table = isinstance(items, Mapping)
     parts = list(items.items() if is_table else items)
     size = len(parts)
@@ -190,7 +190,7 @@ def _without_lost_references(content: Content, keys: Keys, before: Mapping[str, 
 def _renumbered(
     content: Content, keys: Keys, before: Mapping[str, int], number: _Number
 ) -> Content:
-    """Renumber or remove all partitions of a document with the function ``number``."""
+    """Renumber or remove the partitions of a document, as the function ``number`` returns."""
     topics = {
         name: _renumbered_topic(one, before[name], partial(number, name))
         for name, one in content[keys.topics].items()
@@ -236,7 +236,7 @@ def _renumbered_topic(one: Any, before: int, number: Callable[[int], int | None]
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the elements of a list or the keys of a mapping. Remove None values."""
+    """Change the elements of a list or the keys of a mapping, and remove those that become None."""
     if isinstance(part, Mapping):  # the keys are texts, also those that are numbers
         keys = {key: change(int(key) if key.isdecimal() else key) for key in part}
         return {str(new): part[key] for key, new in keys.items() if new is not None}

@@ -1,10 +1,10 @@
 """Parse, check and display the names of assignors.
 
 A custom assignor is a command, a Python function or a Java class. It runs in a process of its own.
-The interface of a Java class decides which driver runs it.
-The complete name contains everything that is needed to run it, with absolute paths, so that Spark
-workers need nothing else: ``cmd:/home/me/mine``, ``python:/home/me/mine.py:assign`` or
-``class:org.example.Mine@/home/me/target/classes``. Tables and results show `shown_name`.
+The interface of a Java class determines the driver that runs the class.
+The complete name of an assignor contains all that is needed to run it, with absolute paths, so
+that Spark workers need nothing else: ``cmd:/home/me/mine``, ``python:/home/me/mine.py:assign`` or
+``class:org.example.Mine@/home/me/target/classes``. Tables and results contain `shown_name`.
 """
 
 import os
@@ -52,7 +52,7 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
-    """Java class of a user that implements an assignor interface."""
+    """Java class of a user that implements the interface of an assignor."""
 
     name: str
     command: tuple[str, ...]
@@ -64,7 +64,7 @@ class JavaClass:
 def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> JavaClass:
     """Find a user's Java class and the assignor interface that it implements.
 
-    ``version`` selects the library that has this interface; None selects the newest installed one.
+    ``version`` is the version of the library with this interface; None: the newest installed one.
     Raise InputError if a path, the class, the interface or the library is missing.
     """
     for path in paths:
@@ -190,7 +190,7 @@ def _class_and_paths(target: str) -> tuple[str, list[str]]:
 
 
 def complete_name(name: str) -> str:
-    """Check an assignor name and add absolute paths and the library version to it.
+    """Check the name of an assignor, and add absolute paths and the version of the library.
 
     Raise InputError if the name is unknown, or a program, class or library is missing.
     """
@@ -231,7 +231,7 @@ def _absolute(name: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return the name that results show for an assignor, without folders.
+    """Return the name of an assignor in results, without folders.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def check_shown_names(names: Sequence[str]) -> None:
 
 @cache
 def kind_of_assignor(name: str) -> Kind:
-    """Return the kind of the groups that an assignor assigns."""
+    """Return the kind of groups for which an assignor is."""
     rest = split_alias(name)[1]
     if rest in KIND_PORTS:
         return KIND_PORTS[rest].kind
@@ -278,7 +278,7 @@ def kind_of_assignor(name: str) -> Kind:
 
 
 def check_consumer_kind(name: str) -> None:
-    """Raise InputError if an assignor does not assign consumer groups."""
+    """Raise InputError if an assignor is not for consumer groups."""
     kind = kind_of_assignor(name)
     if kind is not Kind.CONSUMER:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Run a Python function on group documents from standard input, as a process.
+"""Run a Python function on group documents from standard input, in its own process.
 
-Start with ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. The
-callable has its own process, so that it cannot disturb kassay's process.
+Command: ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. In a
+process of its own, the function cannot disturb kassay.
 """
 
 import importlib

@@ -1,13 +1,13 @@
 """Find and install client libraries, and start their drivers.
 
-``libraries.yaml`` lists the libraries, their assignors and their pinned versions:
-``sarama@1.43.3:sticky``. A name without a version means the first version of this list.
+``libraries.yaml`` lists the libraries, their assignors and their supported versions. A name is
+``sarama@1.43.3:sticky``. Without a version, it means the first version in this list.
 
 All names can start with an alias and contain a time limit per group:
 ``old=sarama@1.43.3@2.5s:sticky``.
 
-Each installed version of a library has its own directory, which is complete when it has its final
-name. ``KASSAY_IMPLEMENTATIONS`` selects the directory of all installations, by default
+Each installed version of a library has a directory, which is complete when it has its final name.
+``KASSAY_IMPLEMENTATIONS`` sets the directory of all installations. The default is
 ``kassay/implementations`` in the user's cache directory. Only `install` uses the network.
 
 A *driver* is a program that calls the assignors of one version of a library. Its source is in
@@ -39,7 +39,7 @@ ANSWER_SECONDS = 10.0
 
 
 def split_alias(name: str) -> tuple[str | None, str]:
-    """Split an assignor name into alias and name. The alias is None if it is missing.
+    """Split the name of an assignor into an alias, or None without one, and the rest.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def split_alias(name: str) -> tuple[str | None, str]:
 
 
 def parse_time_limit(name: str, seconds: str) -> float:
-    """Parse a time limit in seconds. Raise InputError unless the limit is positive."""
+    """Parse a time limit in seconds, or raise InputError unless it is positive."""
     try:
         limit = float(seconds)
     except ValueError:
@@ -79,8 +79,8 @@ _NAME = re.compile(
 class OfferedAssignor:
     """Assignor that a client library or the broker contains.
 
-    ``kind`` is the kind of the groups that it assigns.
-    ``since`` is the first version of the library with the assignor, None for all versions.
+    ``kind`` is the kind of groups for which it is.
+    ``since`` is the first version of the library with the assignor, or None if all have it.
     ``is_repeatable`` is False if two runs on equal groups can return different assignments.
     """
 
@@ -93,7 +93,7 @@ class OfferedAssignor:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamChange:
-    """Change in a library version that can change assignments."""
+    """Change in a version of a library that can change assignments."""
 
     version: str
     assignors: Sequence[str]
@@ -102,7 +102,7 @@ class UpstreamChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Runtime that drivers require, such as the JVM, as ``libraries.yaml`` defines it."""
+    """Runtime that drivers require, such as the JVM, according to ``libraries.yaml``."""
 
     programs: Sequence[str] = ()
     needs: str  # the required programs and their versions, for people
@@ -116,9 +116,9 @@ class Runtime:
 class Library:
     """Client library or broker, with its assignors and supported versions.
 
-    ``package`` is the registry name of the library, or of a package that contains it. In that
-    case, ``packaged`` has the version of the package by library version. ``driver`` is the class
-    of the JVM driver. ``interfaces`` maps each assignor interface to a kind of groups.
+    ``package`` is the name in the registry of the library, or of a package that contains it. If a
+    package contains it, ``packaged`` has the version of the package by version of the library.
+    ``driver`` is the class of the JVM driver. ``interfaces`` maps interfaces to kinds of groups.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Library:
         )
 
     def assignors_of(self, version: str) -> list[str]:
-        """Return the names of the consumer group assignors that a version contains."""
+        """Return the names of the assignors for consumer groups that a version contains."""
         return [
             name
             for name, offered in self.assignors.items()
@@ -279,7 +279,7 @@ def parse_library_version(text: str) -> tuple[Library, str]:
 
 
 def repetitions_of(assignor: str) -> int:
-    """Return the number of runs per group: 1, or 5 if an assignor's results vary."""
+    """Return the number of runs per group: 1, or 5 if the results of the assignor vary."""
     if not is_library_assignor(assignor):
         return 1
     return 1 if parse_library_assignor(assignor).assignor.is_repeatable else _REPETITIONS
@@ -328,7 +328,7 @@ def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[st
 
 
 def _find_program(name: str) -> str | None:
-    """Find a program on PATH, and Java first in JAVA_HOME. Return None if not found."""
+    """Find a program on PATH (Java first in JAVA_HOME), or return None."""
     home = os.environ.get("JAVA_HOME")
     if home and name in {"java", "javac"}:
         found = shutil.which(name, path=f"{home}/bin")
@@ -343,7 +343,7 @@ def missing_programs(runtime: Runtime) -> list[str]:
 
 
 def _command_words(library: Library, version: str, directory: Path, template: str) -> list[str]:
-    """Fill in a command template from ``libraries.yaml``, and split it into words."""
+    """Insert values into a command of ``libraries.yaml``, and split the command into words."""
     sanitizer = os.environ.get("KASSAY_SANITIZER")
     offered = (name for name in library.assignors if library.offers(name, version))
     values = {
@@ -385,7 +385,7 @@ def is_installed(library: Library, version: str) -> bool:
 
 
 def how_to_install(library: Library, version: str) -> str:
-    """Describe why a library version cannot run, and the command that installs it."""
+    """Describe why a version of a library cannot run, with the command that installs it."""
     outdated = (_directory(library, version) / _DIGEST).is_file()
     state = "was installed by another version of kassay" if outdated else "is not installed"
     name = f"{library.name}@{version}"
@@ -443,7 +443,7 @@ def _command(library: Library, version: str) -> tuple[str, ...]:
 
 
 def jvm_command(library: Library, version: str, *, own: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the command of a JVM driver, with ``own`` entries first in the class path."""
+    """Return the command of a JVM driver, with the entries ``own`` first in the class path."""
     command = list(_command(library, version))
     place = command.index("-classpath") + 1
     command[place] = os.pathsep.join((*own, command[place]))
@@ -455,7 +455,7 @@ def _directory(library: Library, version: str) -> Path:
 
 
 def _driver_digest(library: Library) -> str:
-    """Return a digest of a driver's source files, to detect outdated installations."""
+    """Return a digest of the source files of a driver, to detect outdated installations."""
     sources = sorted(path for path in (DRIVERS / library.runtime).rglob("*") if path.is_file())
     content = b"".join(path.name.encode() + path.read_bytes() for path in sources)
     return hashlib.sha256(content).hexdigest()

@@ -39,29 +39,29 @@ _STDERR_CHARACTERS = 200
 
 
 class NoAnswerError(RunError):
-    """Error if an assignor process did not start, ended, timed out or wrote invalid output."""
+    """Error: an assignor process did not start, ended, timed out or wrote invalid output."""
 
 
 class _EndedError(NoAnswerError):
-    """Error if an assignor process ended or closed its standard output."""
+    """Error: an assignor process ended or closed its standard output."""
 
 
 class TimeLimitError(NoAnswerError):
-    """Error if an assignor process wrote no line within the time limit."""
+    """Error: an assignor process wrote no line within the time limit."""
 
 
 class NotReadyError(RunError):
-    """Error if the driver of a library did not start."""
+    """Error: the driver of a library did not start."""
 
 
 class AssignorProcess:
     """Process that runs an assignor and writes one output line per input line.
 
-    It starts with the first request. If it does not answer, it is killed with its children,
-    and the next request starts a new process.
+    The process starts at the first request. If it does not answer, it is killed with its child
+    processes, and the next request starts a new process.
 
-    ``start_seconds`` is None for the program of a user. A driver writes one line when it is
-    ready, and has this time limit for the line; a driver that ends is not started again for the
+    ``start_seconds`` is None for the program of a user. For a driver, it is the time limit for the
+    line that the driver writes when it is ready. A driver that ends is not started again for the
     same group.
     """
 
@@ -73,9 +73,9 @@ class AssignorProcess:
         self._has_answered = False
 
     def request(self, line: str, *, seconds: float) -> str:
-        """Send a line to the process, and return the line that the process writes.
+        """Send a line to the process, and return the line that the process writes in response.
 
-        A process that ended after an earlier answer is started again, because some programs
+        A process that ended after a previous response is started again, because some programs
         read only one line. The message of `NoAnswerError` ends with the last line on stderr.
         """
         may_restart = self._has_answered and self._start_seconds is None
@@ -110,7 +110,7 @@ class AssignorProcess:
         return response
 
     def _close_after(self, error: NoAnswerError, process: subprocess.Popen[bytes]) -> str:
-        """Close the process, and add its exit code and last stderr line to the error message."""
+        """Close the process, and return the message with its exit code and last stderr line."""
         if isinstance(error, _EndedError):
             # The process closed its pipes, so it is about to end.
             with suppress(subprocess.TimeoutExpired):
@@ -217,9 +217,10 @@ _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 def assignor_process(
     command: tuple[str, ...], *, start_seconds: float | None = None
 ) -> AssignorProcess:
-    """Return the process that runs a command. Equal commands share one process.
+    """Return the process that runs a command, which is the same for equal commands.
 
-    A forked kassay process starts its own, because two readers would take each other's answers.
+    A forked process of kassay starts its own assignor processes: otherwise, two readers would get
+    each other's responses.
     """
     process = AssignorProcess(command, start_seconds=start_seconds)
     return _PROCESSES.setdefault((os.getpid(), command), process)
@@ -265,7 +266,7 @@ def run(group: Group, assignor: str) -> AssignorResult:
 class _Driver:
     """Process that runs an assignor, with its time limit per group in seconds.
 
-    ``assignor`` is the assignor that a driver runs, None for a command or a Python function.
+    ``assignor`` is the assignor that a driver runs, or None for a command or a Python function.
     """
 
     process: AssignorProcess
@@ -333,8 +334,8 @@ def _document_text(group: Group) -> str:
 def _shared_text(group: Group) -> str:
     """Convert a group to JSON for a Java driver, without repeated lists of topics.
 
-    A member with the topics of an earlier member has its index instead. Otherwise, the document of
-    5,000 members with 5,000 topics has 350 MB.
+    Instead of equal topics, a member has the index of an earlier member with these topics. With the
+    topics, a document of 5,000 members with 5,000 topics has 350 MB.
     """
     document: dict[str, Any] = group_document(group)
     first: dict[tuple[str, ...], int] = {}
@@ -396,14 +397,14 @@ class StableResult:
     Parameters
     ----------
     ending
-        How the run ended. `Ending.ERROR` means a fault of kassay itself; only a study sets it.
+        Outcome of the run. `Ending.ERROR` means a fault of kassay itself; only a study sets it.
     assignment
         The stable assignment; None unless ``ending`` is `Ending.OK`.
     rounds
-        Number of rebalances, the first included.
+        Number of rebalances, including the first one.
     seconds
-        Run time of all rebalances, without the second run of a custom assignor. Java classes and
-        Python functions report the time of their calls.
+        Run time of all rebalances, without the second run of a custom assignor. For Java classes
+        and Python functions, it is the time of their calls.
     """
 
     ending: Ending
@@ -414,15 +415,15 @@ class StableResult:
 
 
 def run_until_stable(group: Group, assignor: str, *, repeats: bool = True) -> StableResult:
-    """Run an assignor and the follow-up rebalances that its protocol requires.
+    """Run an assignor until no further rebalance follows from its protocol.
 
-    A cooperative assignor withholds partitions that change owners: the owners revoke them
-    first, and the next rebalance assigns them. The result is the assignment of the round that
-    withholds nothing. Every other assignor is stable after one rebalance. A round that repeats
-    the previous assignment revokes nothing, so that no rebalance follows. A round that repeats
-    an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds. The assignor
-    runs for each part of a joined group, see `join_groups`. With ``repeats``, a custom assignor
-    runs a second time, and fails if the results differ.
+    A cooperative assignor withholds partitions that change owners: the owners revoke these
+    first, and the next rebalance assigns them. The result is the assignment of the rebalance that
+    withholds nothing. Each other assignor is stable after one rebalance. If a rebalance repeats
+    the previous assignment, no further one follows. If it repeats an older assignment, or after
+    50 rebalances, the ending is `Ending.NONTERMINATING`. The assignor runs for each part of a
+    joined group (see `join_groups`). With ``repeats``, a custom assignor runs a second time, and
+    fails if the results differ.
     """
     # Kafka's topic names do not contain this separator.
     if any(SEPARATOR in topic.name for topic in group.topics):
@@ -439,7 +440,7 @@ _FIRST: dict[tuple[int, str], float] = {}
 
 
 def first_seconds(assignor: str) -> float | None:
-    """Return the seconds of an assignor's first run in this process, or None."""
+    """Return the duration in seconds of an assignor's first run in this process, or None."""
     return _FIRST.get((os.getpid(), assignor))
 
 
@@ -501,8 +502,8 @@ DEPENDS_ON_THE_RUN = "a second run on the same group returns another assignment"
 def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
     """Run a custom assignor again, and return whether the assignments are equal.
 
-    Assignors of libraries are not checked: some vary by design. A second run that reaches the time
-    limit has no other answer.
+    Assignors of libraries do not run again, because the results of some vary by design. A second
+    run that reaches the time limit counts as equal.
     """
     if not assignor_names.is_custom_assignor(assignor):
         return True
@@ -515,7 +516,7 @@ def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
 
 
 def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
-    """Join the results of a group's parts, or return the result of a part that failed."""
+    """Join the results of the parts of a joined group, or return that of a failed part."""
     failed = next((part for part in parts.values() if part.assignment is None), None)
     if failed is not None:
         return failed
@@ -529,7 +530,7 @@ def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
 
 
 def count_withheld_partitions(group: Group, assignment: Assignment) -> int:
-    """Count the partitions of subscribed topics that no member has."""
+    """Count the partitions of subscribed topics that the assignment gives to no member."""
     starts, subscribers = topic_starts(group), group.subscribers()
     has_subscriber = [bool(subscribers.get(topic.name)) for topic in group.topics]
     is_withheld = np.array(has_subscriber, dtype=bool).repeat(starts.counts)

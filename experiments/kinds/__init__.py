@@ -1,1 +1,1 @@
-"""Compare and forecast share groups, Streams groups and Connect clusters."""
+"""Compare share groups, Streams and Connect with the optimum, and forecast events."""

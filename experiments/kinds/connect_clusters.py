@@ -1,10 +1,10 @@
 """Compare stable states of Connect clusters with the optimum, and forecast events.
 
-Each stable state is two groups: a connector is a topic, a task a partition, and a worker a member;
-the connectors themselves are the partitions of one topic.
+Each stable state is converted to two groups, with workers as members. In the first, tasks are
+partitions, and connectors topics. In the second, connectors are the partitions of one topic.
 
-The clock of a forecast is simulated with the port of Kafka's incremental assignor: a rebalance
-takes no time, and only the wait for ``scheduled.rebalance.max.delay.ms`` stops a task.
+Forecasts simulate the time, with the port of Kafka's incremental assignor. A rebalance takes no
+time; only the wait for ``scheduled.rebalance.max.delay.ms`` stops a task.
 """
 
 import re
@@ -112,8 +112,8 @@ def _compare_state(
 class EventCost:
     """Rebalances, task starts and stopped time after events of a Connect cluster.
 
-    ``stopped_ms`` is the sum of the times in which tasks have no worker, ``stopped_ms_per_task``
-    the mean of the started tasks, rounded up.
+    ``stopped_ms`` is the sum over the tasks of the time without a worker, ``stopped_ms_per_task``
+    its mean over the started tasks, rounded up.
     """
 
     rebalances: int
@@ -126,7 +126,7 @@ class EventCost:
 def measure_cluster(document: KindDocument, answer: group_kind.Answer) -> EventCost:
     """Measure the cost of the steps of a Connect cluster, without the first step.
 
-    ``answer`` is that of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental``.
+    ``answer`` is by ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental``.
     """
     states: Sequence[Mapping[str, Any]] = answer["steps"]
     rounds = [one for state in states[1:] for one in state["rounds"]]
@@ -168,7 +168,7 @@ def _stopped_times(
 def _answer_measures(
     document: KindDocument, answer: group_kind.Answer
 ) -> list[group_kind.KindMeasure]:
-    """Return the number of tasks that workers start after the first step, as a measure."""
+    """Return a measure: the number of tasks that workers start after the first step."""
     if "rounds" not in answer["steps"][-1]:  # the eager protocol
         return []
     starts = measure_cluster(document, answer).task_starts
@@ -176,7 +176,7 @@ def _answer_measures(
 
 
 def last_step(document: KindDocument) -> Mapping[str, Any]:
-    """Return the last step of a Connect cluster. Raise InputError if it has no worker."""
+    """Return the last step of a Connect cluster, or raise InputError if it has no worker."""
     steps = document.content["steps"]
     if not steps or not steps[-1]["workers"]:
         raise InputError(f"cluster {document.id!r}: the last step has no worker; add one to it")
@@ -185,7 +185,7 @@ def last_step(document: KindDocument) -> Mapping[str, Any]:
 
 
 def state_after_events(document: KindDocument) -> group_kind.Answer:
-    """Simulate a Connect cluster and return the connectors and tasks of each worker.
+    """Simulate a Connect cluster, and return the connectors and tasks of each worker.
 
     Raise InputError if the assignor of the cluster's protocol fails.
     """
@@ -218,8 +218,8 @@ def forecast_connect_cluster(
 ) -> group_kind.KindForecast:
     """Forecast events of a Connect cluster with several rebalance delays.
 
-    By default, the compared delays are 0, and 10 s below and above the time of a restart; the last
-    one is recommended unless the current setting is as good.
+    By default, the compared delays are 0, and 10 s below and above the duration of a restart. The
+    last of these is recommended, unless the current setting is as good.
     Raise `InputError` if the cluster has no worker or no task, or uses the eager protocol, and
     `UsageError` if a delay is not an integer of at least 0.
     """
@@ -273,8 +273,8 @@ class _Start:
 def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kind.Record:
     """Simulate all events with one rebalance delay, and return their costs as JSON.
 
-    The restart and the loss are those of the worker with the highest cost. The only worker has no
-    loss.
+    The restart and the loss are of the worker with the highest cost. With a single worker, there is
+    no loss.
     """
     workers = list(start.running)
     alone_ms = downtime if len(workers) == 1 else 0
@@ -325,7 +325,7 @@ def _cost(
 ) -> group_kind.Record:
     """Simulate steps, and return their rebalances, task starts and stopped times.
 
-    ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
+    ``alone_ms`` is the time in ms in which the cluster has no worker, and all tasks are stopped.
     """
     first = start.step(list(start.running), running=start.running)
     final = {**steps[-1], "wait_ms": _END * delay}
@@ -447,7 +447,7 @@ def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
 def _outcomes(
     document: KindDocument, delay: int, changes: Sequence[Mapping[str, int]]
 ) -> Iterator[group_kind.KindOutcome]:
-    """Simulate changes of task counts, once for each of 20 samples of worker ids."""
+    """Simulate changes of the numbers of tasks, in 20 samples with different worker ids."""
     step, random = last_step(document), Random(0)  # noqa: S311 - reproducible samples
     for _ in range(_SAMPLES):
         ids = {worker: f"{random.getrandbits(64):016x}" for worker in step["workers"]}

@@ -1,4 +1,4 @@
-"""Define the functions and results that each kind of groups has."""
+"""Define the functions and results of kinds of groups."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from kassay.solver.solution import Solution
 class KindMeasure:
     """Value of one measure for an answer, and the minimum value of the measure.
 
-    The minimum is None if the answer does not meet the condition of the measure in docs/kinds.md.
+    The minimum is None if the answer does not meet the measure's condition in docs/kinds.md.
     """
 
     name: str
@@ -39,13 +39,13 @@ class KindMeasure:
 
     @property
     def is_unproven(self) -> bool:
-        """Return whether no lower value is known, but a lower value is possible."""
+        """Return whether no lower value is known, but one may exist."""
         return not self.is_above and self.bound is not None and self.value > self.bound
 
 
 @dataclass(frozen=True, slots=True)
 class UnnecessaryMove:
-    """Move of an assignment that an optimum with fewer moves does not make."""
+    """Move in an assignment that the optimum, with fewer moves, does not make."""
 
     partition: tuple[str, int]
     owners: tuple[str, ...]
@@ -73,8 +73,8 @@ def measure_level(
 ) -> KindMeasure:
     """Compare an answer with a solution on one level of the objective.
 
-    ``chosen`` contains the values in the optimum of all levels. ``shown`` is the name of the
-    measure, by default that of the level.
+    ``chosen`` has the values of the measures in the optimum of all levels. ``shown`` is the name of
+    the measure, by default the name of the level.
     """
     level = solution.level(name)
     value = value_of(group, answer, requested_levels(group, name)[0])
@@ -107,7 +107,7 @@ def compare_balance(
 ) -> tuple[list[KindMeasure], tuple[UnnecessaryMove, ...]]:
     """Compare the loads and moves of an answer with the optimum.
 
-    Also return the unnecessary moves. The fewest moves are known only at the minimum imbalance.
+    Also return the unnecessary moves. If the imbalance is not minimum, the fewest moves are unknown.
     """
     loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
     moves = measure_level(group, answer, solution, "movement", chosen)
@@ -153,7 +153,7 @@ _CAUSES = json.loads(files(__package__).joinpath("causes.json").read_text(encodi
 class KindCause:
     """Cause of a problem, such as imbalance or missing tasks, and its remedy.
 
-    ``is_assumed``: the sentence depends on data that the source may not show.
+    ``is_assumed`` is true if the sentence depends on data that the source may not show.
     """
 
     kind: str
@@ -163,7 +163,7 @@ class KindCause:
 
     @classmethod
     def of(cls, kind: str, **values: object) -> "KindCause":
-        """Create a cause from ``causes.json``, with ``values`` in its sentence."""
+        """Create a cause from ``causes.json``, with ``values`` inserted into its sentence."""
         fields = _CAUSES[kind]
         return cls(kind, **{**fields, "text": fields["text"].format(**values)})
 
@@ -176,7 +176,7 @@ KindOutcome = tuple[KindDocument, Mapping[str, float]]
 class KindAction:
     """Action of an operator, and the simulated results of the action.
 
-    The samples differ in the random ids of workers. Without ``outcomes``, no task moves.
+    Outcomes are samples that differ in the random ids of workers. Without outcomes, no task moves.
     """
 
     text: str
@@ -188,8 +188,8 @@ class KindAction:
 class KindEvidence:
     """Data from which the causes of problems in the current state are found.
 
-    ``sizes`` has the number of tasks per connector or subtopology. With ``is_improvable``, an
-    action improves the state in the simulation.
+    ``sizes`` has the number of tasks per connector or subtopology. ``is_improvable`` is true if a
+    simulated action improves the state.
     """
 
     document: KindDocument
@@ -205,12 +205,12 @@ class KindEvidence:
         return [task for task in each if task not in placed]
 
     def loads(self) -> str:
-        """Format the minimum and maximum number of tasks, such as ``2 to 5``."""
+        """Format the minimum and maximum number of tasks per place, such as ``2 to 5``."""
         loads = [len(own) for own in self.places.values()]
         return f"{min(loads)} to {max(loads)}"
 
     def most_uneven(self) -> str:
-        """Describe the connector or subtopology whose tasks are distributed least evenly."""
+        """Describe the connector or subtopology with the least even distribution of tasks."""
         texts: dict[int, str] = {}
         for name in self.sizes:
             own = {place: [t for t, _ in tasks].count(name) for place, tasks in self.places.items()}
@@ -229,7 +229,7 @@ def listed(names: Sequence[str]) -> str:
 class StableRun:
     """Result of running an assignor until its answer is stable.
 
-    ``measures`` are those of the rebalances, without a minimum. Without a stable answer, ``detail``
+    ``measures`` are about the rebalances, and have no minimum. If no answer is stable, ``detail``
     is the reason.
     """
 
@@ -244,8 +244,8 @@ class StableRun:
 class ForecastRequest:
     """Settings, assignors and times that a forecast simulates.
 
-    Each combination of ``changes``, values per setting, is compared with the current settings. By
-    default, the kind selects the changes, and the forecast recommends one of them.
+    ``changes`` has values per setting, and each combination of them is compared with the current
+    settings. By default, the kind selects the changes, and the forecast recommends one of them.
     """
 
     limits: SearchLimits
@@ -257,7 +257,7 @@ class ForecastRequest:
 
 @dataclass(frozen=True, slots=True)
 class KindForecast:
-    """Forecast as JSON, and a sentence that summarises it."""
+    """Forecast as JSON, with a sentence that summarises it."""
 
     record: Record
     sentence: str
@@ -296,10 +296,10 @@ def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
 class GroupKind:
     """Kind of groups, such as Connect clusters, with the functions that process them.
 
-    Keys of a document are ``places``, with the members, processes or workers, and ``topics``, with
-    the topics, subtopologies or connectors. The rows of ``event_rows`` have: setting, event,
-    rebalances, starts, stopped seconds, those per task, minutes of probing, state moves, fewest
-    state moves.
+    ``places`` is the key in a document of the members, processes or workers, ``topics`` the key of
+    the topics, subtopologies or connectors. The cells of a row of ``event_rows`` are: setting,
+    event, rebalances, task starts, stopped seconds, stopped seconds per task, minutes of probing
+    rebalances, state moves, and fewest state moves.
     """
 
     kind: Kind

@@ -27,8 +27,8 @@ def compare_assignor(
     """Run an assignor on a document, and compare its answer with the optimum.
 
     If the answer for a Kafka Streams application requests a further rebalance, the stable
-    assignment after the probing rebalances is compared as well. ``step`` is then the number of the
-    rebalance. Without an answer, there is no comparison.
+    assignment after the probing rebalances is also compared. Its ``step`` is the number of
+    rebalances. Without an answer, there is no comparison.
     """
     result = run_on_document(document, name)
     if result.answer is None:

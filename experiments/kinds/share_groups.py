@@ -50,7 +50,7 @@ def compare_share_group(
 def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:
     """Convert a document of a share group to a group that the solver accepts.
 
-    By default, each assignable partition has at least one member, and the others have none.
+    By default, each assignable partition has at least one member. Other partitions have no member.
     """
     topics, members = document.content["topics"], document.content["members"]
     subscribed = {name for member in members for name in member["topics"]}

@@ -1,7 +1,7 @@
 """Compare assignments of Streams groups and Kafka Streams applications with the optimum.
 
-A task is a partition, and its subtopology a topic. A thread is a member, and its process a host.
-The threads of a process hold the tasks with caught-up state in the process.
+In the group for the solver, tasks are partitions, subtopologies topics, threads members, and
+processes hosts. The threads of a process are holders of the tasks with caught-up state in it.
 """
 
 from collections import Counter
@@ -37,11 +37,11 @@ _COPIES = ("active", "standby", "warmup")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Process of a Streams application, with its threads and previous tasks.
+    """Process of a Streams application, with its threads and its previous tasks.
 
-    ``active`` has previous active tasks, ``copies`` previous active, standby and warm-up tasks with
-    state, ``reported`` tasks with an offset or a lag of a local directory, and ``state`` tasks with
-    caught-up state.
+    ``active`` has the previous active tasks, ``copies`` the previous active, standby and warm-up
+    tasks with state. ``reported`` has the tasks with an offset or a lag of a local directory, and
+    ``state`` the tasks with caught-up state.
     """
 
     id: str
@@ -57,7 +57,7 @@ class Process:
 class Application:
     """Subtopologies and processes of a Streams application before a rebalance.
 
-    ``owned`` has the previous active tasks per thread; empty if only those of processes are known.
+    ``owned`` has the previous active tasks per thread; it is empty if only processes are known.
     """
 
     id: str | None
@@ -71,7 +71,7 @@ class Application:
         return tuple(topic for topic in self.topics if topic.is_stateful)
 
     def standbys(self, topic: Topic) -> int:
-        """Return the number of standbys per task, at most one per other process."""
+        """Return the number of standby tasks per task, at most one per other process."""
         return min(topic.standbys, len(self.processes) - 1)
 
     def thread_group(self, *, with_tags: bool = True) -> Group:
@@ -99,7 +99,7 @@ class Application:
         like: Assignment | None = None,
         speeds: Mapping[str, int] | None = None,
     ) -> Group:
-        """Return places, which are processes or threads, as a group for the solver.
+        """Return processes or threads (places) as a group that the solver accepts.
 
         Each place has at most as many tasks as in the assignment ``like``.
         """
@@ -132,7 +132,7 @@ class StreamsAnswer:
     standby: Assignment
 
     def copies(self, topics: Sequence[Topic]) -> Assignment:
-        """Return the active and standby tasks of some subtopologies, per process."""
+        """Return the active and standby tasks of the given subtopologies, per process."""
         names = {topic.name for topic in topics}
         return Assignment(
             {
@@ -145,7 +145,7 @@ class StreamsAnswer:
 def read_application(document: KindDocument) -> Application:
     """Convert a valid document of a Streams group or application to an `Application`.
 
-    A process of a group has the state of its previous tasks and of its local directories.
+    In a Streams group, a process has the state of its previous tasks and of its local directories.
     """
     content = document.content
     is_group = document.kind is Kind.STREAMS_GROUP
@@ -193,7 +193,7 @@ def read_application(document: KindDocument) -> Application:
 def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
     """Convert the answer of an assignor to tasks per thread and per process.
 
-    Tasks that a process has without a thread are distributed evenly to its threads.
+    Tasks that a process has without a thread are distributed evenly among its threads.
     """
     names = {topic.name for topic in application.stateful}
     active: dict[str, list[Task]] = {}
@@ -223,7 +223,7 @@ def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]
 
 
 def _tasks(members: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[Task]:
-    """Yield the tasks that members or processes list under ``keys``.
+    """Yield the tasks that members or processes list at the keys ``keys``.
 
     A value is a list of task names, or a table of partition numbers by subtopology.
     """
@@ -280,7 +280,7 @@ def compare_streams(
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
-    """Describe tasks that are not active exactly once, and misplaced standby tasks."""
+    """Describe tasks that are not active exactly once, and invalid standby tasks."""
     yield from violations(application.thread_group(), answer.threads)
     names = {topic.name for topic in application.stateful}
     for process, standbys in answer.standby.items():
@@ -295,8 +295,8 @@ def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str
 def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeasure]:
     """Yield the spread of the number of tasks per thread, and its minimum.
 
-    All threads can run all tasks, so the minimum is 0 if the number of tasks is a multiple of the
-    number of threads, else 1.
+    The minimum is 0 if the number of tasks is a multiple of the number of threads, else 1, because
+    all threads can run all tasks.
     """
     tasks = [task for tasks in threads.values() for task in tasks]
 
@@ -318,7 +318,7 @@ def _moves(
 ) -> tuple[list[KindMeasure], tuple[UnnecessaryMove, ...]]:
     """Compare the moves of active tasks with the optimum.
 
-    The minimum belongs to the numbers of tasks per process, or per thread, of the answer.
+    The minimum is over assignments with the answer's numbers of tasks per process, or per thread.
     """
     measures: list[KindMeasure] = []
     unnecessary: tuple[UnnecessaryMove, ...] = ()
@@ -340,10 +340,10 @@ def _moves(
 def _standbys(
     application: Application, answer: StreamsAnswer, chosen: Mapping[str, int]
 ) -> Iterator[KindMeasure]:
-    """Yield the measures of standby tasks, and their minimum for the same active tasks.
+    """Yield the measures of standby tasks, with their minimum for the same active tasks.
 
-    The minimum is unknown if a task has another number of standbys than configured, or if the tags
-    permit too many choices of standbys.
+    The minimum is unknown if a task does not have the configured number of standby tasks, or if the
+    tags permit too many choices of standby tasks.
     """
     processes = {one.id: one for one in application.processes}
     hosts: dict[Task, list[str]] = {}
@@ -382,7 +382,7 @@ def _copies(
 ) -> Iterator[KindMeasure]:
     """Yield the measures of active and standby tasks together.
 
-    The minimum numbers of moves belong to the numbers of copies per process of the answer.
+    The minimum of moves is over assignments with the answer's numbers of copies per process.
     """
     counts = Counter(task for tasks in answer.copies(application.topics).values() for task in tasks)
     numbers = {
@@ -421,7 +421,7 @@ def _copies(
 def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
     """Return the processes that have caught-up state, by stateful task.
 
-    A process has it if the task is active there, or if its lag is acceptable.
+    A process has it if the task is active there, or if the process's lag of the task is acceptable.
     """
     acceptable = setting(document, "acceptable_recovery_lag")
     found: dict[str, list[str]] = {}
@@ -443,7 +443,7 @@ def setting(document: KindDocument, key: str) -> int:
 
 
 def stateful_tasks(content: Any) -> Iterator[tuple[str, int]]:
-    """Yield the id and the end offset of each stateful task. Without data, the offset is 0."""
+    """Yield the id and the end offset of each stateful task (0 if the source has no offset)."""
     for name, fields in content["subtopologies"].items():
         if fields["stateful"]:
             ends = fields.get("end_offsets", [0] * fields["partitions"])

@@ -1,8 +1,8 @@
 """Simulate and forecast events of Streams groups and Kafka Streams applications.
 
-An event is a change of the document. The clock of a forecast is simulated: a rebalance takes no
-time, and a process restores the state of a task within 60 s. Only the port of the high
-availability assignor runs without Java.
+An event is a change of the document. Forecasts simulate the time: a rebalance takes no time, and a
+process restores the state of a task within 60 s. All assignors except the port of the high
+availability assignor need Java.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def leave_process(document: KindDocument, id: str) -> KindDocument:
 def restart_process(document: KindDocument, id: str) -> KindDocument:
     """Restart a process in a document. The process keeps its id and its state.
 
-    Its stateful active tasks become local state without a lag. Its standby tasks keep their lag.
+    Its stateful active tasks become local state without lag. Its standby tasks keep their lag.
     """
     stateful = dict(stateful_tasks(document.content))
     processes = document.content["processes"]
@@ -86,7 +86,7 @@ def run_application_until_stable(
 
     ``assignor`` is a name, or a function that returns the answer for a document. A process
     restores the state of an assigned task in ``warmup_ms``, by default until the next rebalance.
-    It loses the state of a task that it is not assigned.
+    It loses the state of a task that is not assigned to it.
     """
     application = _Application(document, warmup_ms)
     now, rounds, restored = 0, 0, 0
@@ -146,7 +146,7 @@ class _Application:
         return replace(self._document, content={**self._document.content, "processes": processes})
 
     def apply(self, answer: Mapping[str, Any], now: int) -> int:
-        """Start and stop tasks according to an answer. Return the number of tasks to restore."""
+        """Start and stop tasks as in an answer, and return the number of tasks to restore."""
         present = self.document()
         ends, holders = dict(stateful_tasks(present.content)), caught_up_processes(present)
         pending: dict[tuple[str, str], int] = {}
@@ -162,7 +162,7 @@ class _Application:
         return started
 
     def finish_restoring(self, now: int | None) -> None:
-        """End the restorations that are complete at time ``now``, or all if it is None."""
+        """End the restorations that are complete at time ``now``, or all if ``now`` is None."""
         for (id, task), since in list(self.restores.items()):
             if now is None or self._warmup_ms is None or now - since >= self._warmup_ms:
                 process = self._processes[id]
@@ -178,8 +178,8 @@ def compare_stable_application(
 ) -> group_kind.KindComparison:
     """Compare the stable assignment after an event with the optimum.
 
-    The minimum time follows from the fewest state moves and the maximum number of warm-ups,
-    because each warm-up of a moved task lasts until the next probing rebalance.
+    The minimum of the measure ``probing_ms`` follows from the fewest state moves and the maximum
+    number of warm-ups: each warm-up of a moved task lasts until the next probing rebalance.
     """
     compared, moves = _compare_event(document, event, limits)
     interval = setting(event.application, "probing_rebalance_interval_ms")
@@ -225,9 +225,9 @@ def forecast_application(
 ) -> group_kind.KindForecast:
     """Forecast a restart, a new process and a lost process of a Streams application.
 
-    Each setting starts from its own stable assignment. The restart and the loss are those of the
-    process with the highest cost. By default, one change of each of `SETTINGS` and the assignors
-    of the request are compared with the current settings, which come first.
+    For each change, the events start from the stable assignment under this change. The restart and
+    the loss are of the process with the highest cost. By default, one change of each of `SETTINGS`
+    and the assignors of the request are compared with the current settings, which come first.
     Raise `InputError` if the application has no process or no task with state, and `UsageError`
     if a setting or an assignor is not one of Kafka Streams.
     """

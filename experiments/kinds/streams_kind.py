@@ -1,4 +1,4 @@
-"""Streams groups and Kafka Streams applications as kinds: causes, actions and measures."""
+"""Define the kinds of Streams groups and applications: causes, actions and measures."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -101,7 +101,7 @@ def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
 
 
 def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
-    """Simulate restarts or the wait for probing rebalances, and yield these actions."""
+    """Yield the actions restart and wait for probing rebalances, with simulated results."""
     content, document = given.document.content, given.document
     if document.kind is not Kind.STREAMS or content.get("assignor") not in (None, _SHORT_NAME):
         return

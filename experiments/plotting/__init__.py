@@ -1,1 +1,1 @@
-"""Figures and page templates for plans, frontiers and reports."""
+"""Create figures, and pages from templates, for plans, frontiers and reports."""

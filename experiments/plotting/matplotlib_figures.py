@@ -32,7 +32,7 @@ _MOVE_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 
 def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
     """Save a figure as SVG or PNG. The suffix of the file selects the format.
 
-    Figures are saved without date and random ids. Equal figures give equal files.
+    Files contain no date and no random ids, so that equal figures give equal files.
     """
     with mpl.rc_context({"svg.hashsalt": "kassay", "svg.fonttype": "none"}):
         if not isinstance(file, Path):
@@ -102,7 +102,7 @@ _STYLE = Path(__file__).with_name("page.mplstyle")
 class Plot:
     """Figure of an HTML page, with a caption and its data as CSV.
 
-    ``name`` is the name of the CSV file without the suffix. ``draw`` returns the SVG element.
+    ``name`` is the name of the CSV file without its suffix. ``draw`` returns the SVG element.
     """
 
     name: str
@@ -113,15 +113,15 @@ class Plot:
 
     @cached_property
     def svg(self) -> str:
-        """Return the SVG element of the figure, and draw it on first use."""
+        """Return the SVG element of the figure, which is drawn on first use."""
         return self.draw()
 
 
 def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
     """Draw shares with confidence intervals, one row per assignor.
 
-    The columns of the table are ``assignor``, ``subscriptions``, and the fractions ``share``,
-    ``low`` and ``high``, from 0 to 1. Proportions without interval have None.
+    The table has the columns ``assignor``, ``subscriptions``, ``share``, ``low`` and ``high``; the
+    last three are from 0 to 1. ``low`` and ``high`` are None for shares without interval.
     """
     names = list(dict.fromkeys(table["assignor"]))
     height = 0.3 * len(names) + 0.5

@@ -26,9 +26,9 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Create a Jinja environment with shared templates and those in ``folders``.
+    """Create a Jinja environment with the shared templates and the templates in ``folders``.
 
-    It keeps its compiled templates: their compilation takes longer than most pages.
+    The environment is cached, because compiling templates takes longer than rendering most pages.
     """
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
@@ -58,14 +58,14 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
 
 
 def _themed(text: str) -> str:
-    """Replace colours by CSS variables, so that dark pages can change them."""
+    """Replace colours by CSS variables, so that dark pages can use other colours."""
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     return text
 
 
 def _word_columns(rows: Sequence[Sequence[object]]) -> set[int]:
-    """Return the columns that contain words, to align them to the left."""
+    """Return the columns that contain words, which are aligned to the left."""
     cells = [(column, str(cell)) for row in rows for column, cell in enumerate(row)]
     numbers = {column for column, text in cells if _NUMERIC.match(text)}
     return {column for column, text in cells if text[:1].isalnum()} - numbers
@@ -88,7 +88,7 @@ def text_width(text: str) -> int:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Escape the characters with a meaning in Markdown or HTML."""
+    r"""Escape the characters that have a meaning in Markdown or HTML."""
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""Draw assignments and their moves as SVG, and collect frontier data for figures."""
+"""Draw assignments and moves as SVG, and collect the data for figures of frontiers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -74,9 +74,9 @@ def draw_assignment(
 ) -> str:
     """Draw an assignment as SVG, with one bar per member and arrows for moves.
 
-    ``longest_bar`` is the largest number of cells in all drawings with this scale. ``names`` maps
-    the id of each member to the name to show, in the order to show. The page's style sheet sets the
-    colours of cells: kept, moved or placed.
+    ``longest_bar`` is the highest number of cells of a bar in all drawings with this scale.
+    ``names`` maps the id of each member to the shown name, in the shown order. The style sheet of
+    the page sets the colours of cells: kept, moved or placed.
     """
     owners = _owners(group)
     active = participants(group) if names is None else tuple(names)
@@ -156,7 +156,7 @@ def _lanes(moves: list[_Move]) -> list[int]:
 
 
 def _label(name: str) -> str:
-    """Shorten a long name in its middle. Names of members often differ at their ends."""
+    """Shorten a long name in the middle, because names of members often differ at their ends."""
     half = _MAX_LABEL // 2
     return name if len(name) <= _MAX_LABEL else f"{name[: half - 1]}…{name[-half:]}"
 
@@ -169,7 +169,7 @@ Point = tuple[int, int]
 class FrontierCurve:
     """Points of a frontier for drawings, with lower bounds.
 
-    ``prefixes`` are the pairs after each move of a list of moves.
+    ``prefixes`` has the pair (moves, imbalance) after each move of a list of moves.
     """
 
     points: Sequence[Point]
@@ -187,5 +187,5 @@ class FrontierCurve:
 
     @property
     def unproven(self) -> list[Point]:
-        """Return the lower bounds at the points that are not proven optimal."""
+        """Return the lower bounds of the points that are not proven optimal."""
         return [bound for bound in self.bounds if bound not in set(self.points)]

@@ -1,4 +1,4 @@
-"""HTML and Markdown reports of studies, and comparisons for pull requests."""
+"""Write reports of studies in HTML and Markdown, and comparisons for pull requests."""
 
 from pathlib import Path
 

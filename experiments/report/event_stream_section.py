@@ -1,4 +1,4 @@
-"""Section of a study report on event streams, with confidence intervals."""
+"""Create the section on event streams of a study report, with confidence intervals."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ OPTIMAL_MOVES = "optimal_moves"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Rate in a report on event streams: ratio of two column sums, times a factor.
+    """Rate in a report on event streams: ratio of the sums of two columns, times a factor.
 
     The numerator is the sum of a column minus the sum of another column, if there is one.
     """
@@ -51,7 +51,7 @@ class Rate:
     minus: str | None = None
 
     def parts(self, sums: pd.DataFrame) -> tuple["pd.Series[float]", "pd.Series[float]"]:
-        """Return the numerator and the denominator of the rate, for each row of sums."""
+        """Return numerators and denominators of the rate, one per row of sums."""
         above = sums[self.column].astype(float)
         if self.minus is not None:
             above = above - sums[self.minus].astype(float)
@@ -92,7 +92,7 @@ class Estimate:
 
 
 class StreamPair(NamedTuple):
-    """Comparison of two assignors by one rate on the same event streams."""
+    """Comparison of one rate of two assignors on the same event streams."""
 
     lower: int  # streams in which the second assignor has the lower value
     equal: int
@@ -101,7 +101,7 @@ class StreamPair(NamedTuple):
 
 
 class StreamTotals:
-    """Sums per event stream and assignor, with bootstrap weights of the streams."""
+    """Sums of columns per event stream and assignor, with bootstrap weights of the streams."""
 
     def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
         keys = ["family", "seed", "assignor"]
@@ -133,7 +133,7 @@ class StreamTotals:
         return int(self._columns[assignor][column].sum())
 
     def estimate(self, assignor: str, rate: Rate) -> Estimate | None:
-        """Estimate a rate of an assignor. Return None if the denominator is 0."""
+        """Estimate a rate of an assignor, or return None if the denominator is 0."""
         above, below = self._parts(assignor, rate)
         if not below.sum():
             return None
@@ -261,9 +261,9 @@ def _rate_table(
 def _hindsight_table(
     streams: EventStreamFamily, rows: pd.DataFrame, names: Sequence[str]
 ) -> study_tables.ReportTable:
-    """Create a table of the moves above the hindsight optimum, by subscriptions and members.
+    """Create the table of moves above the hindsight optimum, by subscriptions and group size.
 
-    A stream has mixed subscriptions if they are mixed at one of its rebalances.
+    A stream has mixed subscriptions if it has them at one or more rebalances.
     """
     proven = set(rows.loc[rows["assignor"] == schemas.HINDSIGHT, "seed"])
     found = rows.groupby("seed")[["mixed", "start_members"]].max()
@@ -354,10 +354,10 @@ _LATE = 4  # period of ten rebalances after which a stream is old
 def sensitivity_table(
     streams: pd.DataFrame, events: pd.DataFrame, compared: Sequence[str]
 ) -> study_tables.ReportTable:
-    """Create the table of results under other assumptions on the event streams.
+    """Create the table of results under other assumptions about event streams.
 
-    ``streams`` are the sums per stream, ``events`` those per kind of event and per period of ten
-    rebalances.
+    ``streams`` has the sums per stream, ``events`` the sums per kind of event and per period of
+    ten rebalances.
     """
     kind, period = events["event"].astype(str), events["period"]
     is_restart, is_scaling = kind.str.startswith("restart"), kind.str.startswith("scale")

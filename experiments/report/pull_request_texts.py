@@ -1,6 +1,6 @@
-"""Texts for pull requests: a Markdown table of two assignors, or a JUnit test.
+"""Write texts for pull requests: a Markdown table of two assignors, or a JUnit test.
 
-Both use the JSON records of `kassay.experiments.comparison.compare.compare_assignors`.
+They use the JSON records of `kassay.experiments.comparison.compare.compare_assignors`.
 """
 
 import json
@@ -66,8 +66,8 @@ def markdown_table(
 ) -> str:
     """Write the comparison of two assignors as Markdown, in at most 25 lines.
 
-    The first assignor is ``after``, the second one ``before``. A group on which one of them has no
-    assignment is counted as failed, and is in no other number.
+    ``after`` is the first assignor, ``before`` the second one. A group on which one of these has no
+    assignment counts only as failed.
     """
     pairs = [one for one in compared if None not in (one.rank(0), one.rank(1))]
     worse = [one for one in pairs if (one.rank(0) or ()) > (one.rank(1) or ())]
@@ -98,7 +98,7 @@ def _render(template: str, command: Sequence[str], **values: object) -> str:
 
 
 def _row(pairs: Sequence[ComparedGroup], measure: str, text: str) -> tuple[object, ...]:
-    """Return the table row of a measure, empty if no group has a value."""
+    """Return the table row of a measure, with empty cells if no group has a value."""
     rows = [(one.value(1, measure), one.value(0, measure)) for one in pairs]
     known = np.array([row for row in rows if None not in row])
     if not len(known):
@@ -126,8 +126,8 @@ def junit_test(
 ) -> str:
     """Write the JUnit 5 test ``KassayRegressionTest`` for the assignor ``after``.
 
-    A test method fails if the imbalance is higher than that of ``before``, or equal with more
-    moves. Groups with different weights or invalid claims are left out.
+    A test method fails if ``after`` has a higher imbalance than ``before``, or more moves at equal
+    imbalance. Groups with different weights or invalid claims are left out.
     """
     tests = []
     for one in sorted(compared, key=lambda one: one.size):

@@ -21,7 +21,7 @@ from kassay.experiments.study.output_reader import StudySummary
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a study. It is rendered on first use."""
+    """Report of a study, which is rendered on first use."""
 
     template_values: Mapping[str, object]
 
@@ -57,7 +57,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | study_tables.ReportTa
 
 
 def template_values(results: StudySummary) -> dict[str, object]:
-    """Compute the values for the report's templates from the summary of a study."""
+    """Compute the values that the templates of the report need, from the summary of a study."""
     trajectories = trajectory_sections(results)
     measures = study_tables.measure_section(results)
     common = {
@@ -118,7 +118,7 @@ def _configuration(results: StudySummary) -> Mapping[str, Any]:
 
 
 def group_counts(results: StudySummary) -> dict[str, int]:
-    """Count the groups and the proven optima of a study. Event streams do not count."""
+    """Count the groups and the proven optima of a study, without event streams."""
     families = results.families
     families = families[
         ~families["family"].isin([*results.trajectories["family"], *DOCUMENT_FAMILIES])
@@ -235,7 +235,7 @@ _MOVES_WITH_RACKS = {
 
 
 def rack_section(results: StudySummary) -> Mapping[str, study_tables.ReportTable] | None:
-    """Create the tables for groups with racks, or return None without such groups."""
+    """Create the tables for groups with racks, or return None if there are no such groups."""
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)

@@ -1,4 +1,4 @@
-"""Tables of a study report: results per assignor, pair of assignors and family."""
+"""Create the tables of a study report: per assignor, per pair of assignors, per family."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from kassay.experiments.study.schemas import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """Table of a report page. ``name`` is the name of the table's CSV file."""
+    """Table of a report page. ``name`` is the name of its CSV file."""
 
     name: str
     columns: tuple[str, ...]
@@ -47,7 +47,7 @@ class ReportTable:
 
 
 def number_text(value: float, sign: str = "") -> str:
-    """Format a number with three significant digits. Do not round its integer part."""
+    """Format a number with three significant digits, or more if its integer part has more."""
     size = abs(value)
     if not size or math.isnan(value):
         return "–" if size else "0"
@@ -57,14 +57,14 @@ def number_text(value: float, sign: str = "") -> str:
 
 
 def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
-    """Format a value with its confidence interval, if its ends differ."""
+    """Format a value, with its confidence interval if the ends of the interval differ."""
     if low == high:  # the resampled streams all have this value
         return number_text(value, sign)
     return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
 
 
 def short_number(value: float | None) -> str:
-    """Format a number with three significant digits. From 100, format it as an integer."""
+    """Format a number with three significant digits, or as an integer if it is at least 100."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -85,7 +85,7 @@ class Proportion:
 
     @property
     def percent(self) -> str:
-        """Format the share in per cent. Only exact values appear as 0% or 100%."""
+        """Format the share in per cent. The texts 0% and 100% are used only for exact values."""
         if not self.total:
             return "–"
         return _percent_text(100 * self.count / self.total, self._decimals) + "%"
@@ -97,7 +97,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return Wilson's 95% confidence interval, or None if the groups are not a sample."""
+        """Return the 95% confidence interval of Wilson, or None if the groups are not a sample."""
         if not self.total or not self.is_sample:
             return None
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -137,8 +137,8 @@ def _percent_text(percent: float, decimals: int) -> str:
 class AssignorSummary:
     """Results of an assignor on groups with a proven optimum.
 
-    An assignor has no result on the groups on which it fails or does not terminate. They are in
-    no other category. The values of moves refer to the groups with owned partitions.
+    Groups on which the assignor fails or does not terminate have no result, and are in no other
+    category. Values about moves refer to groups with owned partitions.
     """
 
     sums: Mapping[str, int]  # of the columns of the table `outcomes`, see `study_summary`
@@ -155,21 +155,21 @@ class AssignorSummary:
 
     @property
     def missed(self) -> Proportion:
-        """Return the share of groups above minimum imbalance among groups with a result."""
+        """Return the share of groups above minimum imbalance, among groups with a result."""
         return Proportion(self.sums["missed"], self.sums["answered"], self.is_sample)
 
     @property
     def missed_maximum(self) -> Proportion:
-        """Return the share of groups above the minimum makespan among groups with a result."""
+        """Return the share of groups above the minimum makespan, among groups with a result."""
         return Proportion(self.sums["missed_maximum"], self.sums["answered"], self.is_sample)
 
     @property
     def with_unnecessary_moves(self) -> Proportion:
-        """Return the share of groups with unnecessary moves. Skip groups with unknown numbers."""
+        """Return the share of groups with unnecessary moves, among groups with a known number."""
         return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
 
     def share(self, column: str) -> Proportion:
-        """Return the number of groups in a column as a share of all groups."""
+        """Return the share of the groups that a column counts, among all groups."""
         return Proportion(self.sums[column], self.sums["groups"], self.is_sample)
 
     @property
@@ -178,7 +178,7 @@ class AssignorSummary:
         return self.ratio("excess_ppm", "answered", 1e-4)
 
     def ratio(self, column: str, per: str, factor: float = 1) -> float | None:
-        """Return a factor times the ratio of two sums, or None if the divisor is 0."""
+        """Return ``factor`` times the sum of a column divided by another, or None for divisor 0."""
         return factor * self.sums[column] / self.sums[per] if self.sums[per] else None
 
 
@@ -191,7 +191,7 @@ def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
 
 
 def main_scope(outcomes: pd.DataFrame) -> str:
-    """Return `GENERATED` as the scope of the totals if it has groups, else the next scope."""
+    """Return the scope of the totals: `GENERATED` if it has groups, else the next scope."""
     present = set(outcomes.loc[outcomes["groups"] > 0, "scope"])
     return next((scope for scope in (GENERATED, *APART.values()) if scope in present), GENERATED)
 
@@ -299,7 +299,7 @@ def _csv_row(summary: AssignorSummary, **keys: str) -> dict[str, object]:
 def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
     """Create the table of results per assignor on the groups of one scope.
 
-    The sums of squares of groups with weights are not minimised, so their column is missing.
+    The column for sums of squares is missing for groups with weights, as they do not minimise it.
     """
     hidden = {_SQUARES} if scope == APART["weights"] else set()
     columns = [title for title in _COLUMNS if title not in hidden]
@@ -337,7 +337,7 @@ def run_time_table(results: StudySummary) -> ReportTable:
 
 
 def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:
-    """Create the table of the main results per assignor, in practical units."""
+    """Create the table of the main results per assignor, such as the mean excess in per cent."""
     excess, above = "mean excess of the maximum load, %", "maximum load above the minimum, %"
     columns = ["assignor"]
     for kind in _SUBSCRIPTIONS:
@@ -382,8 +382,8 @@ def family_results(
 ) -> ReportTable:
     """Create the table of results per family and assignor.
 
-    The sums of squares of ``weighted`` families are not minimised, so they have no cells. The CSV
-    file has the exact sums, and the SHA-256 of the family's results.
+    Cells for sums of squares are empty in ``weighted`` families, which do not minimise it. The CSV
+    file has the exact sums, and the SHA-256 of the results of each family.
     """
     digests = dict(zip(counted["family"], counted["sha256"], strict=True))
     rows = [
@@ -454,7 +454,7 @@ class MeasureSection(NamedTuple):
 
 
 def measure_section(results: StudySummary, *, only_main: bool = False) -> MeasureSection | None:
-    """Create the report section on measures, or return None without measures.
+    """Create the report section on measures, or return None if the study has no measures.
 
     The table has all measures, or the `MAIN_MEASURES` if ``only_main`` is true.
     """
@@ -505,10 +505,10 @@ def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
 
 
 def price_table(results: StudySummary) -> ReportTable | None:
-    """Create the table of loads, topic spreads and moves above their minimum.
+    """Create the table of prices: loads, topic spreads and moves above their minimum.
 
-    The excess is relative to the minimum for loads, and a number of partitions for moves, whose
-    minimum is often 0. The mean is that of all groups with a proven minimum.
+    The difference from the minimum is in per cent of the minimum, but for moves a number, because
+    their minimum is often 0. The mean is over all groups with a proven minimum.
     """
     prices = results.measures[~results.measures["family"].isin(DOCUMENT_FAMILIES)]
     ranks = {name: place for place, name in enumerate(assignors_of(prices["assignor"]))}
@@ -559,10 +559,10 @@ _GROUP_RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Comparison of two assignors by numbers of groups and numbers of families.
+    """Comparison of two assignors by numbers of groups and of families.
 
-    A test over all groups has no meaning, because the mix of families is chosen. The numbers of
-    families show whether the families agree.
+    A statistical test over all groups would have no meaning, because the mix of families is chosen.
+    The numbers of families show whether the families agree.
     """
 
     before: str
@@ -591,7 +591,7 @@ def compare_pairs(
     """Compare the results of two assignors on the same groups.
 
     ``pairs`` counts groups by ``family``, ``before``, ``after``, ``least_before``, ``least_after``
-    and ``difference``, the unnecessary moves of the second assignor minus those of the first.
+    and ``difference``: the unnecessary moves of ``after`` minus those of ``before``.
     """
     own = pairs[(pairs["before"] == before) & (pairs["after"] == after)]
 
@@ -628,7 +628,7 @@ def compare_pairs(
 def mean_interval(
     values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
 ) -> tuple[float, float]:
-    """Return a bootstrap confidence interval of the mean. ``counts`` are frequencies.
+    """Return a bootstrap confidence interval of the mean of values with frequencies ``counts``.
 
     Resampling the counts of distinct values is equivalent to resampling the values.
     """

@@ -1,6 +1,6 @@
-"""Compute rebalance histories on Spark, from ``__consumer_offsets`` records and from logs.
+"""Compute histories of rebalances on Spark, from ``__consumer_offsets`` records and from logs.
 
-The records are in Parquet files, text dumps or a live cluster.
+The records are in Parquet files, text dumps or a running cluster.
 """
 
 import json
@@ -97,7 +97,7 @@ _QUERIES = queries_of("history_summary.sql")
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """Partition counts and topic names of a cluster. Group records do not contain them."""
+    """Partition counts and topic names of a cluster, which group records do not contain."""
 
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     topic_names: Mapping[str, str] = field(default_factory=dict)  # by topic id (36 characters)
@@ -111,8 +111,8 @@ def decode_records(raw: DataFrame) -> DataFrame:
 def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
     """Reconstruct the generations of every group from decoded records.
 
-    Each task reads its groups one by one and holds at most one of them. The order of the
-    input rows does not matter.
+    Each task reads its groups one by one, with at most one group in memory. The order of the input
+    rows has no effect.
     """
     skipped = {*OFFSET_COMMIT_KINDS, RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT}
     kinds = ", ".join(f"{kind:d}" for kind in sorted(skipped))
@@ -127,7 +127,7 @@ def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: in
 def evaluate_rebalances(
     generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: CaseLimits = LIMITS
 ) -> DataFrame:
-    """Reconstruct every rebalance, and compare its assignment with the optimum."""
+    """Reconstruct each rebalance, and compare its assignment with the optimum."""
     counts = dict(known.partition_counts)
     by_group = generations.repartition(tasks, "group").sortWithinPartitions(
         "group", "incarnation", "number"
@@ -163,9 +163,9 @@ def write_history(
 ) -> History:
     """Reconstruct the rebalance history of all groups, and write the resulting tables.
 
-    Each call writes a new run, and then the manifest of the run. Earlier runs do not change.
-    The function ``manifest`` builds the manifest from the number of rows per table. The rows do
-    not depend on the number of tasks.
+    Each call writes a new run, and then the manifest of this run. Earlier runs do not change. The
+    function ``manifest`` creates the manifest from the number of rows per table. The rows do not
+    depend on the number of tasks.
     """
     run = new_run()
     folder = f"{HISTORY_FOLDER}/run={run}"
@@ -238,7 +238,7 @@ def summarise_logs_on_spark(
 ) -> list[dict[str, Any]]:
     """Summarise the rebalances in logs like `summarise_logs`, with one task per file.
 
-    The executors must reach the files. ``on_rebalance`` receives each rebalance as JSON.
+    The executors must be able to read the files. ``on_rebalance`` receives each rebalance as JSON.
     """
     names = [[number, str(file.absolute()), str(file)] for number, file in enumerate(files)]
     schema = "number long, path string, name string"
@@ -373,7 +373,7 @@ def read_cluster(
     """Read and decode all current records of ``__consumer_offsets`` from a cluster.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
-    The settings are librdkafka properties; the timeout is in seconds per answer.
+    The settings are librdkafka properties; the timeout is in seconds per response.
     """
     properties = dict(settings)
     partitions = OffsetsReader(properties, timeout=timeout).partitions()
@@ -395,7 +395,7 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
 
 
 def _raw_records(frame: DataFrame, path: str) -> DataFrame:
-    """Select the columns of raw records. Missing optional columns become null.
+    """Select the columns of raw records, with null for missing optional columns.
 
     The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
     ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of

@@ -55,7 +55,7 @@ def map_rows(
 
 
 def queries_of(file: str) -> dict[str, str]:
-    """Read the queries of an SQL file by name. Comments in the file contain the names."""
+    """Read the queries of an SQL file by name. The names are in comments of the file."""
     # On Spark workers, this package is in an archive.
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     _, *parts = re.split(r"^-- (\w+)$", text, flags=re.MULTILINE)
@@ -65,7 +65,7 @@ def queries_of(file: str) -> dict[str, str]:
 def run_concurrently(spark: SparkSession, calls: Iterable[Callable[[], object]], most: int) -> None:
     """Run functions that start Spark jobs, at most ``most`` at the same time.
 
-    After an exception or Ctrl-C, no further function starts, and the running jobs are stopped.
+    After an exception or Ctrl-C, no further function starts, and running jobs are stopped.
     """
     with ThreadPoolExecutor(most) as pool:
         futures = [pool.submit(call) for call in calls]

@@ -1,4 +1,4 @@
-"""Show the progress of a study on the terminal, from the finished Spark tasks."""
+"""Show the progress of a study on the terminal, by its finished Spark tasks."""
 
 import threading
 import time

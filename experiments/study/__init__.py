@@ -1,1 +1,1 @@
-"""Studies that compare assignors with the optimum: cases, evaluation and tables."""
+"""Define studies, which compare assignors with the optimum: cases, evaluation and tables."""

@@ -24,7 +24,7 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, described by its family, its seed and its assignors."""
+    """One group of a study, defined by its family and seed, with the assignors that run on it."""
 
     family: str  # a name in `STUDIED`, or `IMPORTED`
     seed: int  # random seed; for an imported group, the id of its document
@@ -42,21 +42,21 @@ class Case:
         return replace(self, seed=document_id(document), document=document)
 
     def build(self) -> Group:
-        """Build the group of the case. Raise InputError for an unknown family or invalid JSON."""
+        """Build the group of the case, or raise InputError: unknown family or invalid JSON."""
         if self.document is not None:
             try:
                 document = json.loads(self.document)
             except ValueError as error:
-                raise InputError(f"{self.name}: {error}") from None
+                raise InputError(f"{self.name}: the document is not valid JSON: {error}") from None
             return parse_group(document, where=self.name)
         if self.family not in FAMILIES:
             known = ", ".join(FAMILIES)
-            raise InputError(f"unknown family {self.family!r}, expected one of {known}")
+            raise InputError(f"unknown family {self.family!r}; choose from {known}")
         return FAMILIES[self.family].build(self.seed, start=self.start)
 
 
 class Cases(Protocol):
-    """Sequence of cases in a fixed order. Its `repr` identifies all cases."""
+    """Sequence of cases in a fixed order. Equal sequences have the same `repr`."""
 
     def __len__(self) -> int: ...
 
@@ -94,7 +94,7 @@ class Stratum(Cases):
 class ImportedCases(Cases):
     """Cases of imported groups. The group documents are stored elsewhere.
 
-    ``digest`` describes all documents, so that other documents give another `repr`.
+    ``digest`` is computed from all documents, so that different documents have a different `repr`.
     """
 
     number: int = 0
@@ -135,7 +135,7 @@ class JoinedCases(Cases):
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of families. The seeds are divided evenly among the families."""
+    """Return the cases of families, with the seeds divided evenly among the families."""
     divided = divided_seeds(families, seeds)
     return family_cases(divided, assignors=assignors, first_seed=first_seed)
 
@@ -152,7 +152,7 @@ def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
 def family_cases(
     families: Mapping[str, int | None], *, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of families from the number of seeds per family.
+    """Return the cases of families with a given number of seeds each.
 
     None means all groups of a family of fixed size. ``first_seed`` applies to the other families.
     """
@@ -180,8 +180,8 @@ def family_cases(
 def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
     """Select the assignors in ``names`` that fit the kind of a family.
 
-    If none fits a document family, return all ports of its kind. If ``names`` is not empty, and
-    none fits a family of consumer groups, raise UsageError.
+    If no name fits a family of documents, return all ports of their kind. If ``names`` is not empty
+    and no name fits a family of consumer groups, raise UsageError.
     """
     documents = DOCUMENT_FAMILIES.get(family)
     kind = Kind.CONSUMER if documents is None else documents.kind
@@ -226,7 +226,7 @@ class Batch:
 
 
 def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
-    """Divide all cases into batches. Each batch is up to twice as large as the last one.
+    """Divide all cases into batches, each of at most twice the size of the previous one.
 
     The first batch is small, so that its results are available early.
     """
@@ -241,8 +241,8 @@ def case_index(position: Any, total: int) -> Any:
     """Convert a position in the shuffled order of cases to the index of a case.
 
     The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of
-    64-bit integers. Neighbouring positions have distant indices, so that each range of positions
-    has cases of all families, and all tasks get expensive cases.
+    64-bit integers. Adjacent positions have distant indices. Each range of positions therefore has
+    cases of all families, and each task gets slow and fast cases.
     """
     factor = int(total * _GOLDEN_RATIO) or 1
     while math.gcd(factor, total) != 1:

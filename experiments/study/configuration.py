@@ -23,7 +23,7 @@ _KEYS = ("families", "assignors", "first_seed", "groups", "drawn", "batch_cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Settings of the evaluation of a study's cases."""
+    """Settings for the evaluation of a study's cases."""
 
     limits: CaseLimits = LIMITS
     drawn: int | None = None  # cases with smaller seeds keep documents and assignments; None: all
@@ -53,7 +53,7 @@ class StudyConfig(StudySettings):
     def described(self, imported: ImportedCases) -> dict[str, object]:
         """Return the configuration as JSON for the manifest of the output.
 
-        Imported groups are described by the bitwise XOR of the ids of their documents.
+        For imported groups, it contains the bitwise XOR of the ids of their documents.
         """
         families: list[dict[str, object]] = [asdict(STUDIED[name]) for name in self.families]
         described: dict[str, object] = {
@@ -87,7 +87,7 @@ class StudyConfig(StudySettings):
 def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfig:
     r"""Parse the configuration of a study in YAML or JSON.
 
-    ``groups`` are files relative to ``directory``, or URIs.
+    ``groups`` in the configuration are files relative to ``directory``, or URIs.
     """
     top = read_nodes(text, name)
     items = top.only(*_KEYS)

@@ -100,8 +100,7 @@ def evaluate_case(
     """Run the assignors and the solver on the group of a case, and record the results.
 
     Failures become rows, because one group must not end a study of a million groups. Documents and
-    assignments are recorded for groups that are small enough for a drawing, and whose seeds are
-    smaller than ``drawn``; None for all seeds.
+    assignments are recorded for small groups with seeds below ``drawn`` (None: all seeds).
     """
     is_drawn = drawn is None or case.seed < drawn
     record, error = _attempt(partial(_evaluate, case, limits=limits, drawn=is_drawn))
@@ -148,7 +147,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> schemas.CaseRec
 def _prices(
     found: Iterable[_AssignorRows], group: Group, optimum: Solution | None, limits: CaseLimits
 ) -> tuple[schemas.MeasureRow, ...]:
-    """Return the rows of `GroupPrices`. Groups with weights have no rows."""
+    """Return the rows of `GroupPrices`, or no rows for a group with weights."""
     if optimum is None or group.is_weighted or not group.participant_indices:
         return ()
     prices = GroupPrices(group, optimum, limits)
@@ -164,8 +163,8 @@ def _evaluate_document(
 ) -> schemas.CaseRecord:
     """Compare the answers of assignors for the document of a case with the optimum.
 
-    An application of Kafka Streams runs until no probing rebalance follows. The last stable answer
-    is compared. The record contains the document if ``drawn`` is true, so that reports can draw it.
+    An application of Kafka Streams runs until no probing rebalance follows; this last answer is
+    compared. If ``drawn`` is true, the record contains the document, so that reports can draw it.
     """
     document = family.document(case.seed)
     assignments, timings, measures = [], [], []
@@ -264,9 +263,9 @@ def failed_record(case: Case, error: str) -> schemas.CaseRecord:
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function. Return its value, or the text of its exception.
+    """Call a function, and return its value or the text of its exception.
 
-    A library that does not start is an error of the study, because it would fail on each group.
+    If the driver of a library does not start, the study fails, because each group would fail.
     """
     try:
         return function(), None
@@ -369,7 +368,7 @@ _LINUX_MEMORY = Path("/proc/self/statm")
 def memory_limit(mebibytes: int | None) -> Iterator[None]:
     """Limit the memory (MiB) that a ``with`` block adds to this process.
 
-    It counts added address space. None means no limit. The process's own limit never rises.
+    The limit is on added address space. None means no limit. An existing lower limit remains.
     """
     if mebibytes is None:
         yield
@@ -401,7 +400,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> schemas.CaseRecord:
     """Evaluate a case in a child process with a time limit and a memory limit.
 
-    If the child dies, the record contains the reason. A `KassayError` in the child is raised here.
+    If the child process dies, the record contains the reason. A `KassayError` in it is raised.
     """
     # A forked child needs no import of the solver, and the evaluator need not be pickled.
     context = multiprocessing.get_context("fork")
@@ -446,7 +445,7 @@ _LOAD = Imbalance(Measure.MAKESPAN)
 
 @dataclass
 class GroupPrices:
-    """Optima of a group with equal weights, for different orders of the levels.
+    """Optima of a group with equal weights for different orders of the levels, as prices of goals.
 
     ``optimum`` has the minimum sum of squared loads, then the fewest moves.
     """
@@ -468,9 +467,9 @@ class GroupPrices:
         return self._solved[levels]
 
     def _value(self, level: Level, *order: Level) -> int | None:
-        """Return the proven value of a level in the optimum of the levels ``order``, or None.
+        """Return the value of a level in the proven optimum of the levels ``order``, or None.
 
-        The least sum of squares minimises the maximum load, also within an even topic spread.
+        A minimum sum of squares implies a minimum maximum load, also for the minimum topic spread.
         """
         solution = self._solve(*order)
         if solution.assignment is None or not all(one.gap == 0 for one in solution.levels):
@@ -481,9 +480,9 @@ class GroupPrices:
         return level_value(self._problem, level, placement)
 
     def of_group(self) -> Iterator[MeasureRow]:
-        """Yield the minimum value of one goal with and without another goal.
+        """Yield, for pairs of goals, the minimum of one goal with and without the other goal.
 
-        The minimum of a row is the best known value without the goal.
+        The value of a row is that with the other goal first, the minimum that without it.
         """
         balance, spread = (_SQUARES, _MOVES), (_SPREAD, _SQUARES, _MOVES)
         still = (_MOVES, _SQUARES)
@@ -500,8 +499,8 @@ class GroupPrices:
     def of_assignment(self, assignor: str, assignment: Assignment) -> Iterator[MeasureRow]:
         """Yield the value of an assignment and the minimum value, for each goal.
 
-        If the topic spread is minimum, two values refer to the assignments with minimum spread:
-        the maximum load, and the moves with at most the sum of squared loads of the assignment.
+        If the assignment has the minimum topic spread, two more rows compare it with assignments of
+        minimum spread: by maximum load, and by moves at an equal or lower sum of squared loads.
         """
         placement = self._problem.valid_placement(assignment)
         spread: tuple[Level, ...] = (_SPREAD, _SQUARES, _MOVES)
@@ -531,7 +530,7 @@ class GroupPrices:
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """Results and run times in seconds of all assignors on one event stream."""
+    """Results of all assignors on one event stream, and their run times in seconds."""
 
     rows: tuple[RebalanceRow, ...]
     seconds: dict[str, float]
@@ -547,8 +546,8 @@ def compare_trajectories(
 ) -> Trajectories:
     """Run each assignor, and compute the optimum, at each rebalance of an event stream.
 
-    The members own the earlier results of the same assignor, or a random even assignment. If an
-    assignor fails, its members keep their partitions until the next rebalance.
+    Before each rebalance, the members own the previous result of the assignor, or a random even
+    assignment. If an assignor fails, the members keep their partitions until the next rebalance.
     """
     names = (*assignors, OPTIMUM)
     past = dict.fromkeys(names, Assignment({}))
@@ -579,8 +578,8 @@ def compare_trajectories(
 def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     """Compute the hindsight optimum of an event stream.
 
-    There are no rows if `EventStreamFamily.has_hindsight` is false, or the fewest moves are not
-    proven within ``family.hindsight_work``.
+    The result has no rows if `EventStreamFamily.has_hindsight` is false, or if the fewest moves are
+    not proven within the limit ``family.hindsight_work``.
     """
     start = time.perf_counter()
     if not family.has_hindsight(seed):

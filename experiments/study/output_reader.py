@@ -90,7 +90,7 @@ def damaged_files(
 ) -> dict[str, str]:
     """Return a description of each file that differs from the manifest, by file name.
 
-    If ``found`` is None, the function computes the digests of the files in ``directory``.
+    ``found`` has the digests of the files; None: they are computed from ``directory``.
     """
     found = digest_local_files(directory, manifest["folders"]) if found is None else found
     expected = {name: FileState(*state) for name, state in manifest["files"].items()}
@@ -112,8 +112,8 @@ def verified_manifest(
 ) -> dict[str, Any]:
     """Read the newest manifest of an output directory, and verify the files that it lists.
 
-    Without ``found``, the digests of all files are computed. ``partial`` ignores damaged cases of a
-    study; its summary, which is always verified, was computed from undamaged cases. Raise
+    Without ``found``, the digests of all files are computed. With ``partial``, damaged cases of a
+    study are ignored; its summary, computed from undamaged cases, is always verified. Raise
     `InputError` if there is no complete manifest, or if files are damaged.
     """
     manifest = read_manifest(directory)
@@ -135,7 +135,7 @@ def verified_manifest(
 def read(path: Path | str) -> dict[str, pd.DataFrame]:
     """Read the tables of a finished study as pandas data frames, by table name.
 
-    All rows are loaded into memory; ``study_tables`` reads larger studies on Spark.
+    All rows are loaded into memory. For larger studies, ``study_tables`` reads them with Spark.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def read(path: Path | str) -> dict[str, pd.DataFrame]:
     Raises
     ------
     InputError
-        If the directory has no complete output of a study, or a file is missing or changed.
+        If the directory has no complete output of a study, or if a file is missing or changed.
     """
     directory = Path(path).expanduser()
     if not directory.is_dir():

@@ -1,4 +1,4 @@
-"""Tables of studies: row types, Arrow schemas, digests and scopes.
+"""Tables of studies: types of rows, Arrow schemas, digests and scopes.
 
 Digests of results and of groups are equal on all machines.
 
@@ -130,8 +130,8 @@ class RebalanceRow:
 class MeasureRow:
     """Row of the table ``measures``: the value of one measure, and its minimum.
 
-    Only other kinds of groups have rows, and groups with prices of goals, see `GroupPrices`. The
-    rows of the contestant ``optimum`` are prices that hold for every assignor.
+    There are rows for share groups, Streams and Connect, and for consumer groups with prices of
+    goals (see `GroupPrices`). Rows with the assignor ``optimum`` are prices for every assignor.
     """
 
     assignor: str
@@ -248,12 +248,12 @@ _LARGEST = 100_000  # subscriptions, claims and partitions; larger groups have n
 def renaming_hash(
     group: Group, *, colours: Sequence[int] | None = None, rounds: int = 3
 ) -> int | None:
-    """Return a hash of a group that ignores names and order; None for a large group.
+    """Return a hash of a group that ignores names and order, or None for a large group.
 
-    Names and order are those of members, topics and partitions. Members and topics get colours,
-    which are refined by the colours of their neighbours. Groups with different hashes differ;
-    groups with equal hashes are nearly always equal. None for large groups. ``colours`` replaces
-    the first colours of the members: generation, speed and rack.
+    It ignores names and order of members, topics and partitions. Members and topics get colours,
+    which are refined by the colours of related members, topics and partitions. Groups with
+    different hashes differ; groups with equal hashes are nearly always equal. ``colours``
+    replaces the first colours of the members: generation, speed and rack.
     """
     claims = sum(len(member.subscription) + len(member.owned) for member in group.members)
     if sum(topic.partitions for topic in group.topics) + claims > _LARGEST:
@@ -323,7 +323,7 @@ RESULT_FIELDS = {
 
 
 def sha256_of_lines(lines: Iterable[str]) -> str:
-    """Return the SHA-256 of lines, without a line break after the last line."""
+    """Return the SHA-256 of lines that are joined by line breaks."""
     digest, separator = hashlib.sha256(), ""
     for line in lines:
         digest.update(f"{separator}{line}".encode())
@@ -365,20 +365,20 @@ _ASSIGNOR_ORDER = tuple(
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name belongs to an assignor that the user has added."""
+    """Return whether a name is that of a custom assignor."""
     known = (*ASSIGNORS, *KIND_PORTS, OPTIMUM, HINDSIGHT)
     return name not in known and not is_library_assignor(name)
 
 
 def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Sort distinct assignor names for tables. Assignors of the user come first."""
+    """Sort the distinct names of assignors for tables, with custom assignors first."""
     return tuple(sorted(_ordered(names, _ASSIGNOR_ORDER), key=lambda name: not is_own(name)))
 
 
 def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tuple[str, ...]:
     """Select the assignors that a report compares in pairs.
 
-    ``chosen`` are the assignors that the user selected. A few assignors are all compared.
+    ``chosen`` are the user's. By default, all are compared if there are few, else selected ones.
     """
     ordered = assignors_of(names)
     if chosen:
@@ -390,7 +390,7 @@ def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tupl
 
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Sort distinct family names for tables: ``equal-*`` before ``mixed-*``."""
+    """Sort the distinct names of families for tables: ``equal-*`` before ``mixed-*``."""
     return _ordered(names, [name for name in USUAL if name != NAMED_FAMILY])
 
 

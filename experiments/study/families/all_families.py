@@ -1,4 +1,4 @@
-"""Registry of all families by name. Families generate the cases of studies."""
+"""Register all families by name. Families generate the cases of studies."""
 
 import json
 from dataclasses import is_dataclass

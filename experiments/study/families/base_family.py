@@ -1,4 +1,4 @@
-"""Base classes of families. A family generates the groups of a study from seeds."""
+"""Base classes of families, which generate the groups of a study from seeds."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededCases(ABC):
-    """Base class of families. A family generates one group or document per seed."""
+    """Base class of families, which generate one group or document per seed."""
 
     name: str
     # Members own earlier results of the studied assignor, so that it has cases of its own.
@@ -31,7 +31,7 @@ class SeededCases(ABC):
 
     @property
     def size(self) -> int | None:
-        """Return the number of groups in the family, or None if it has one per seed."""
+        """Return the number of groups in the family, or None for one group per seed."""
         return None
 
     @property
@@ -45,14 +45,14 @@ class Family(SeededCases):
     """Base class of families of consumer groups."""
 
     def id_of(self, seed: int, start: str | None = None) -> str:
-        """Return the id of the group of a seed."""
+        """Return the id of the group that `build` returns for a seed."""
         return f"{self.name}/{seed}" + (f"@{shown_name(start)}" if start else "")
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed, or of a position in a family of fixed size.
+        """Build the group of a seed or, in a family of fixed size, of a position.
 
-        With ``own_history``, members own earlier results of the assignor ``start``.
+        In families with ``own_history``, members own earlier results of the assignor ``start``.
         """
 
 

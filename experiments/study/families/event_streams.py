@@ -139,7 +139,7 @@ class _EventStream:
         self.members[member or f"s{service}-{self.rng.getrandbits(40):010x}"] = service
 
     def steps(self) -> Iterator[StreamStep]:
-        """Yield the initial state, then the state at each rebalance, without end."""
+        """Yield the initial state, then the state at each rebalance, infinitely often."""
         yield self._step(StreamEvent.START)
         events = (
             (self._scale, 45),
@@ -188,8 +188,8 @@ class _EventStream:
     def _rolling_restart(self) -> Iterator[StreamEvent]:
         """Restart up to 10 pods of one service, one after the other.
 
-        A pod returns after its session has ended: with its name if members are static, else as a
-        new member.
+        A pod returns after its session has ended: with the same name if members are static, else as
+        a new member.
         """
         [service] = self.rng.choices(range(len(self.services)), self.weights)
         pods = self._pods_of(service)

@@ -1,4 +1,4 @@
-"""Families of a fixed size: hand-written, exhaustive, benchmark and simulated groups."""
+"""Families of fixed size: hand-written, exhaustive, benchmark and simulated groups."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """Hand-written group with its optimum."""
+    """Hand-written group, with the loads and moves of its optimum."""
 
     group: Group
     loads: tuple[int, ...]  # of assignments with minimum imbalance, in descending order
@@ -40,7 +40,7 @@ NAMED_GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFamily(Family):
-    """Family of the hand-written groups. The seed is the position in `NAMED_GROUPS`."""
+    """Family of the hand-written groups. A seed is a position in `NAMED_GROUPS`."""
 
     name: str = "named"
 
@@ -92,7 +92,7 @@ def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]
 
 
 def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
-    """Yield all groups of one size, without copies that differ only in names.
+    """Yield all groups of one size, except copies that differ only in names.
 
     Every topic has a subscriber, and every member has a subscription.
     """
@@ -193,7 +193,7 @@ class GridPoint(NamedTuple):
 
     @property
     def partitions_per_topic(self) -> int:
-        """Return the number of partitions of each topic."""
+        """Divide the partitions of all members equally among the topics, rounded down."""
         return self.members * self.partitions_per_member // self.topics
 
 
@@ -230,8 +230,8 @@ class BenchmarkFamily(GridFamily):
     """Family of the groups of Kafka's ``ServerSideAssignorBenchmark``, without racks.
 
     With mixed subscriptions, five buckets of members subscribe to disjoint sets of topics. If
-    the rebalance is incremental, the members own the result of the studied assignor, and a new
-    member joins the last bucket.
+    ``incremental``, the members own the result of the studied assignor, and a new member joins the
+    last bucket.
     """
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
@@ -260,8 +260,7 @@ class BenchmarkFamily(GridFamily):
 class WindowFamily(GridFamily):
     """Family in which each member subscribes to half of the topics or to all topics.
 
-    If the rebalance is incremental, the members own a random balanced assignment, and a new
-    member joins.
+    If ``incremental``, the members own a random even assignment, and a new member joins.
     """
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
@@ -295,7 +294,7 @@ GROUPS_PER_SCRIPT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Family of groups that simulations passed to assignors."""
+    """Family of recorded groups that assignors received in simulations."""
 
     @property
     def size(self) -> int:
@@ -303,7 +302,7 @@ class SimulatedFamily(Family):
         return GROUPS_PER_SCRIPT * len(_scripts())
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Return a group from a recorded simulation of the assignor ``start``."""
+        """Return a group that the assignor ``start`` received in a simulation."""
         script = _scripts()[seed // GROUPS_PER_SCRIPT]
         key = f"{script}/{start or _DEFAULT_ASSIGNOR}"
         if key not in _documents():
@@ -352,8 +351,8 @@ class KafkaGridFamily(Family):
 
     Upstream: org.apache.kafka.jmh.assignor.ConsumerAssignorBenchmark (commit 32524aba).
 
-    The members own the answer of the studied assignor for the earlier group. ``largest`` limits
-    the product of members and topics.
+    The members own the assignment of the studied assignor before the event. ``largest`` is the
+    maximum product of the numbers of members and topics.
     """
 
     members: tuple[int, ...] = (5, 50, 500, 5_000)
@@ -395,7 +394,7 @@ def _share(number: int) -> int:
 
 
 def _topics(point: KafkaPoint, *, grown: int) -> tuple[Topic, ...]:
-    """Build the topics, and add one partition to each of ``grown`` topics."""
+    """Build the topics, with one more partition in each of ``grown`` topics."""
     counts = partition_counts(point.sizes, point.topics, point.partitions)
     for index in range(grown):
         counts[index * point.topics // grown] += 1
@@ -413,7 +412,7 @@ def _topics(point: KafkaPoint, *, grown: int) -> tuple[Topic, ...]:
 
 
 def partition_counts(sizes: str, topics: int, partitions: int) -> list[int]:
-    """Divide partitions among topics like Kafka's ``ConsumerAssignorBenchmark``."""
+    """Divide partitions among topics in the way of Kafka's ``ConsumerAssignorBenchmark``."""
     base, more = divmod(partitions, topics)
     equal = [max(1, base) + (index < more) for index in range(topics)]
     tiers, left, divisor = list[int](), topics, 3

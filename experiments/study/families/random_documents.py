@@ -1,7 +1,7 @@
 """Families of random share groups, Streams applications and Connect clusters.
 
-A document shows the state after an event. The state before the event is an earlier answer of a port
-of Kafka's assignor. `kassay.experiments.study.evaluate_case` compares answers with the optimum.
+A document has the state after an event. The state before the event is an earlier assignment by a
+port. `kassay.experiments.study.evaluate_case` compares assignments with the optimum.
 """
 
 from abc import abstractmethod
@@ -29,8 +29,9 @@ _END_OFFSET = 50_000
 class DocumentFamily(SeededCases):
     """Base class of families of share groups, Streams applications or Connect clusters.
 
-    ``places`` is the range of the number of members, processes or workers, ``topics`` that of the
-    topics, subtopologies or connectors, and ``partitions`` that of the partitions or tasks of each.
+    ``places`` is the range of the number of members, processes or workers, ``topics`` of topics,
+    subtopologies or connectors, and ``partitions`` of partitions or tasks per topic, subtopology or
+    connector.
     """
 
     kind: Kind
@@ -79,7 +80,7 @@ class ShareGroups(DocumentFamily):
 class ConnectClusters(DocumentFamily):
     """Family of Connect clusters with random workers, connectors and tasks.
 
-    At a restart, a worker other than the leader is back after `DOWNTIME_MS`.
+    At a restart, a worker that is not the leader is back after `DOWNTIME_MS`.
     """
 
     kind: Kind = Kind.CONNECT
@@ -113,8 +114,8 @@ class ConnectClusters(DocumentFamily):
 class StreamsApplications(DocumentFamily):
     """Family of Streams applications with two threads per process and stateful subtopologies.
 
-    By default, 2 to 6 processes and 1 to 3 subtopologies of 3 to 12 partitions. The application
-    is stable under high availability before the event.
+    The defaults are 2 to 6 processes and 1 to 3 subtopologies of 3 to 12 partitions. Before the
+    event, the application is stable under the high availability assignor.
     """
 
     kind: Kind = Kind.STREAMS

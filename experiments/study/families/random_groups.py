@@ -16,7 +16,7 @@ DrawSubscription = Callable[[Random], tuple[str, ...]]
 
 
 class MembershipEvent(StrEnum):
-    """Cause of a rebalance. ``fresh`` means that no member owns a partition."""
+    """Cause of a rebalance in a random group. With ``fresh``, no member owns a partition."""
 
     FRESH = "fresh"
     STABLE = "stable"
@@ -33,7 +33,7 @@ CHURN = tuple(event for event in MembershipEvent if event not in _NO_CHANGE)
 def _join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
-    """Add up to a quarter of the current number of members, at least one."""
+    """Add members: at least one, at most a quarter of the current number."""
     count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
         Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
@@ -43,7 +43,7 @@ def _join(
 
 
 def _leave(group: Group, rng: Random) -> Group:
-    """Remove up to a quarter of the members. Groups of 1 or 2 members do not change."""
+    """Remove up to a quarter of the members, unless the group has only 1 or 2."""
     if len(group.members) < 3:
         return group
     leaving = _draw_members(group, rng)
@@ -60,8 +60,8 @@ def _draw_members(group: Group, rng: Random) -> set[int]:
 def _resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
     """Change the subscriptions of up to a quarter of the members, at least one.
 
-    These members still claim their old partitions, so that claims to unsubscribed topics become
-    stale. A drawn subscription that equals the old one is drawn again, at most 8 times.
+    These members still claim their old partitions: claims to unsubscribed topics are not valid.
+    A drawn subscription that equals the old one is drawn again, at most 8 times.
     """
     members = list(group.members)
     changed = _draw_members(group, rng)
@@ -102,7 +102,7 @@ def _grow(group: Group, rng: Random) -> Group:
 class SeededFamily(Family):
     """Family with one random group per seed.
 
-    Without ``own_history``, members own a random even assignment.
+    Members own results of an assignor or, without ``own_history``, a random even assignment.
     """
 
     mixed: bool  # heterogeneous: each member draws its own topics
@@ -121,9 +121,9 @@ class SeededFamily(Family):
     ) -> Group:
         """Build the random group of a seed. Equal seeds give equal groups.
 
-        ``start`` does not affect the events. If this assignor fails on a group, the history ends
-        with that group. ``complete`` adds data, such as racks, to the group and to the earlier
-        groups that ``start`` assigns; it does not change partitions, members or subscriptions.
+        The assignor ``start`` does not affect the events. If it fails on a group, this group is the
+        result. ``complete`` adds data, such as racks, to the group and to the earlier groups that
+        ``start`` assigns. It does not change partitions, members or subscriptions.
         """
         rng = Random(f"{self.name}/{seed}")  # noqa: S311
         # A join adds at most a quarter of the members, at least one.
@@ -216,7 +216,7 @@ class OverlapShape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapFamily(Family):
-    """Family of groups with overlapping subscriptions of one shape."""
+    """Family of groups in which subscriptions overlap by one pattern."""
 
     shape: OverlapShape
     members: Range = _OVERLAP_MEMBERS
@@ -290,7 +290,7 @@ class WeightDistribution(StrEnum):
     TWO_SPEED = "two-speed"
 
     def draw(self, rank: int, rng: Random) -> int:
-        """Draw the random weight of a partition. Only Zipf weights depend on ``rank``."""
+        """Draw the random weight of a partition. ``rank`` determines only Zipf weights."""
         match self:
             case WeightDistribution.LOG_NORMAL:
                 return max(1, min(_MAX_WEIGHT, round(rng.lognormvariate(3, 1))))
@@ -340,7 +340,7 @@ class WeightedFamily(Family):
 class RackFamily(Family):
     """Family that adds random racks of members and replicas to the groups of another family.
 
-    Families with one ``base.name`` and different pasts have the same members, topics and racks.
+    Families with the same ``base.name`` have equal members, topics and racks.
     """
 
     base: SeededFamily
