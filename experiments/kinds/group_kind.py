@@ -107,7 +107,7 @@ def compare_balance(
 ) -> tuple[list[KindMeasure], tuple[UnnecessaryMove, ...]]:
     """Compare the loads and moves of an answer with the optimum.
 
-    Also return the unnecessary moves. If the imbalance is not minimum, the fewest moves are unknown.
+    Also return the unnecessary moves. Without minimum imbalance, the fewest moves are unknown.
     """
     loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
     moves = measure_level(group, answer, solution, "movement", chosen)

@@ -333,7 +333,7 @@ def _check_topics_known(member: ObservedMember) -> None:
         raise InputError(
             f"{where} has the partitions {format_unnamed(member.unnamed)} in the members table, "
             f"but {format_unnamed(shown)} in the offsets table: the captures are from different "
-            "moments, take them again"
+            "moments; save them again"
         )
 
 

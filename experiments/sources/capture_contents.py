@@ -53,7 +53,7 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
     if counts.setdefault(topic, count) != count:
         raise InputError(
             f"{where}: topic {topic!r} has {count} partitions here, "
-            f"but {counts[topic]} in another part of the input; remove one"
+            f"but {counts[topic]} in another part of the input; remove the wrong part"
         )
 
 

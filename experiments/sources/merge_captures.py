@@ -28,7 +28,7 @@ _HIDDEN_ID = FORMS["hidden id"]
 _RANDOM_ID = re.compile(r"(.*-)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _CONFUSED = str.maketrans("Oo1I5", "00llS", " ")
 """Replacements of similar characters, which people or text recognition can confuse."""
-_RETRY = "the captures are from different moments, take them again"
+_RETRY = "the captures are from different moments; save them again"
 
 
 @dataclass(slots=True)
@@ -246,7 +246,7 @@ def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
             f"{topic}-{number} has owner {owner!r} in one capture and none in another: {_RETRY}"
         )
     elif is_ambiguous:
-        problem = "the captures are of several clusters, and some of them do not name theirs"
+        problem = "not all captures of the group name their cluster; give captures of one cluster"
     if problem is not None:
         group.error = group.error or f"group {group.id!r}: {problem}"
 

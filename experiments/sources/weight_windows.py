@@ -96,7 +96,7 @@ class RecordedWindows:
         """
         count, recorded = seconds // self.seconds, len(self.names)
         if recorded < count:
-            text = f"--cycle requires {count} windows, but only {recorded} are recorded; remove it"
+            text = f"--cycle requires {count} windows, but {recorded} are recorded; remove --cycle"
             raise InputError(text)
         skipped = recorded % count
         first = skipped + ((_MONDAY % seconds - self.start) // self.seconds - skipped) % count

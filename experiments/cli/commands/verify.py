@@ -298,7 +298,7 @@ def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]
     """Yield an error for each level with a value in the document that was not requested."""
     for key in ("imbalance", *LEVELS):
         if key in document and key not in levels:
-            yield f"{key}: the document has this level, but it is not asked for"
+            yield f"{key}: the document has this level, but the command does not request it"
     figures = document.get("imbalance")
     measure = figures.get("measure") if isinstance(figures, Mapping) else None
     level = levels.get("imbalance")

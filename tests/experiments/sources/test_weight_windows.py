@@ -118,7 +118,7 @@ def test_cycles_of_a_week_start_on_monday(read):
     found = read(rows(range(14 * 24 + 5), start=MONDAY + 5 * 3_600)).cycle(WEEK)
     assert found.names[0] == "Mon 00:00"
     assert found.weights["t"][0][10] == 5 + (5 + 168)  # Mon 10:00, where the whole weeks begin
-    with pytest.raises(InputError, match="--cycle requires 168 windows, but only 48 are recorded"):
+    with pytest.raises(InputError, match="requires 168 windows, but 48 are recorded"):
         read(rows([1] * 48)).cycle(WEEK)
 
 
