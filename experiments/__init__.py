@@ -1,1 +1,1 @@
-"""Comparison of Kafka's assignors with the optimum: sources, studies, plans and reports."""
+"""Compare Kafka's assignors with the optimum: read groups, plan, predict, study, report."""

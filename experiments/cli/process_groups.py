@@ -149,7 +149,7 @@ class SelectedGroups(GroupSource):
 def check_cluster_usage(
     source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
 ) -> None:
-    """Raise a usage error unless exactly one source is set and its options fit.
+    """Raise a usage error unless exactly one source is set and all options apply to it.
 
     ``source`` is the placeholder of the argument for files. With files, ``has_source`` is true.
     """
@@ -353,7 +353,7 @@ def consumer_groups(
 
 
 def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocument]:
-    """Return the documents, or an empty list if the first valid one is a consumer group."""
+    """Return all documents, or an empty list if the first valid one is a consumer group."""
     valid = (one for _, one in entries if isinstance(one, Group | OtherKindError))
     if not isinstance(next(valid, None), OtherKindError):
         return []

@@ -33,7 +33,7 @@ def _label(document: KindDocument) -> dict[str, object]:
 
 
 def assigned_documents(name: str) -> OtherKinds:
-    """Create the processing of share groups, Streams and Connect for ``kassay assign``."""
+    """Define how ``kassay assign`` processes share groups, Streams and Connect."""
 
     def process(document: KindDocument) -> GroupResult:
         result = run_on_document(document, name)
@@ -67,7 +67,7 @@ def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
 def compared_documents(
     names: Sequence[str], limits: SearchLimits, *, has_levels: bool = False
 ) -> OtherKinds:
-    """Create the processing of share groups, Streams and Connect for ``kassay compare``."""
+    """Define how ``kassay compare`` processes share groups, Streams and Connect."""
     layout = TableLayout(
         first=("assignor", "step", "measure"),
         numbers=("value", "minimum", "optimum"),
@@ -137,7 +137,7 @@ def _verdict(measure: Record) -> str:
 def plans_of_documents(
     output_format: Format, limits: SearchLimits, *, source: Path, output: Path | None = None
 ) -> OtherKinds:
-    """Create the processing of share groups, Streams and Connect for ``kassay plan``."""
+    """Define how ``kassay plan`` processes share groups, Streams and Connect."""
 
     def process(document: KindDocument) -> GroupResult:
         plan, files = kind_plan.plan_kind(document, limits=limits), {}
@@ -186,7 +186,7 @@ def _events(document: KindDocument, limits: SearchLimits) -> Record:
 
 
 def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:
-    """Create the processing of Streams and Connect for ``kassay forecast``."""
+    """Define how ``kassay forecast`` processes Streams and Connect."""
     key = "recommendation" if request.changes is None else "difference"
 
     def process(document: KindDocument) -> GroupResult:

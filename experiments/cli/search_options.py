@@ -160,7 +160,7 @@ class ObjectiveOptions(ImbalanceOptions):
 
 
 def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | None, str]:
-    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER to topic, partition and member id.
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER into a topic, a partition and a member id.
 
     The partition is None for TOPIC. If a name can be a topic or a partition of another topic, it
     means the partition.

@@ -335,7 +335,7 @@ class Comparer:
         return self._moves.get(key)
 
     def _fewest_moves_of(self, assignment: Assignment, front: FrontDistance | None) -> int | None:
-        """Return the fewest moves to no more imbalance and off-rack reads than in a result."""
+        """Return the fewest moves with imbalance and off-rack reads at most those of a result."""
         imbalance = self._imbalance(self.group, assignment)
         fewest = self._fewest_moves(imbalance)
         # A limit on off-rack reads changes nothing if the result itself has the fewest moves.

@@ -249,7 +249,7 @@ def forecast_connect_cluster(
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Tasks per connector and contents of each worker before an event."""
+    """Connect cluster before an event: tasks per connector, and content of each worker."""
 
     connectors: Mapping[str, int]
     running: Mapping[str, Mapping[str, Sequence[str]]]

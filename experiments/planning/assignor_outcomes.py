@@ -1,4 +1,4 @@
-"""Metrics of assignments, and the stable results of assignors on a group."""
+"""Compute metrics of assignments, and run assignors until their results are stable."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

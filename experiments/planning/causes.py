@@ -37,7 +37,7 @@ from kassay.solver.problem import build_problem
 from kassay.solver.solve import solve
 
 _NOTABLE = 7, 6
-"""Ratio of the maximum load to the mean from which a cause names it, as a fraction."""
+"""Ratio of a load to the mean load, as a fraction, from which a cause names the load."""
 _RACK_WORK = 2.0
 """Maximum work of the search that compares the imbalance with the reads across racks."""
 

@@ -46,9 +46,9 @@ _NUMBERS = re.compile(r"([+-]?)(\d{1,9})(?:\.\.\1(\d{1,9})(?::(\d{1,9}))?)?")
 """Number of members with an optional sign, or a range of numbers with the same sign."""
 _MAX_MEMBERS = 10_000
 _FULL_SAMPLES = 8
-"""Number of forecasts of other sizes that have all samples; more forecasts share their work."""
+"""Maximum number of forecasts of new sizes with all samples; more of them share this work."""
 LOAD_FACTORS = {"maximum_load": 1.02, "squares": 1.02**2}
-"""Factors up to which loads do not differ, as the tolerance of plans; squares are of loads."""
+"""Factors up to which values of a load measure count as equal, as the tolerance of plans."""
 _MAX_RESTART_MEMBERS, _MAX_RESTART_PARTITIONS = 500, 5_000
 """Sizes of groups above which no restart of a single member is simulated."""
 

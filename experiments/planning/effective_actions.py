@@ -45,7 +45,7 @@ _FEWEST_SAMPLES = 3
 _EXCESS = 20
 """An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
 FACTORS = {"makespan": LOAD_FACTORS["maximum_load"], "sum_of_squares": LOAD_FACTORS["squares"]}
-"""Factors of `decide` above which a load is lower."""
+"""Factors of `decide`: a load is lower only if its multiple by the factor is lower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

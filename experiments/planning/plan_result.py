@@ -31,7 +31,7 @@ from kassay.solver.solution import LevelValue, Solution, Status
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SEPARABLE = Capacity | MaxPartitions | Pinned | Forbidden
-"""Constraints on members or single partitions: the possible loads have one optimum."""
+"""Constraints on members or single partitions, with which one optimum minimises all measures."""
 _WORDS = {
     "makespan": "maximum load",
     "host_makespan": "maximum load of hosts",

@@ -37,13 +37,13 @@ _LIMITS = SearchLimits(work=1.0)
 _KEPT_PAGES = 20
 """Number of pages of plans in memory."""
 _SECONDS_TO_REFRESH = 900.0
-"""Time after which all groups are read: new partitions of a topic do not change its groups."""
+"""Seconds after which all groups are read: descriptions of groups lack new partitions."""
 _NAME_DIGITS = 12
 """Hexadecimal digits of a hashed name."""
 _Descriptions = dict[str, tuple[int, bool]]
 """Hash of the description of each group, and whether the group is rebalancing.
 
-Sets of one content rarely differ in order, and then in the hash: the group is only read once more.
+Rarely, equal sets differ in order, and therefore in the hash: then the group is read once more.
 """
 UNCOUNTED = "Rebalances of the classic protocol between two readings are not counted"
 """Consequence if the records of ``__consumer_offsets`` cannot be read."""

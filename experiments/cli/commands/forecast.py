@@ -69,7 +69,7 @@ class ForecastOptions:
 
     @property
     def restart(self) -> RollingRestart:
-        """Create a rolling restart from the options, or raise a usage error for too long times."""
+        """Create a rolling restart from the options. Raise a usage error if a time is too long."""
         for name in ("downtime", "pause", "session_timeout"):
             seconds = getattr(self, name)
             # Not a number also fails this comparison.

@@ -246,7 +246,7 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
 
 
 def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
-    """Yield the documents of --groups. Without --groups, generate small documents.
+    """Yield the documents of --groups or, without this option, generated small documents.
 
     Raise InputError for the first invalid document.
     """

@@ -178,7 +178,7 @@ def _plan(
 
 
 def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
-    """Return the valid groups, and whether all groups are valid. Print the errors."""
+    """Print the errors of groups, and return the valid groups and whether all are valid."""
     groups, all_valid = [], True
     for id, parsed in parsed_groups:
         if isinstance(parsed, InputError):

@@ -116,7 +116,7 @@ class SolutionFile:
 
 
 def parse_solution(located: files.LocatedDocument) -> SolutionDocument:
-    """Parse a solution document, and store an error in the result."""
+    """Parse a solution document, and return it with its error, if it has one."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)
     value, where = located.value, located.where
@@ -295,7 +295,7 @@ def _figure_errors(
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
-    """Yield an error for each level with a value in the document that was not requested."""
+    """Yield an error for each level that the document has, but the user did not request."""
     for key in ("imbalance", *LEVELS):
         if key in document and key not in levels:
             yield f"{key}: the document has this level, but the command does not request it"
