@@ -371,9 +371,9 @@ _MAX_REBALANCES = 200
 class HindsightRow:
     """Moves of a recorded group, with the fewest moves at each rebalance and in hindsight.
 
-    These have minimum imbalance at each rebalance. The moves in hindsight are the fewest in total,
-    with a proven lower bound. After a gap in the records, and after 200 rebalances, a new sequence
-    starts from the recorded owners. The numbers are sums over the sequences.
+    The fewest moves have minimum imbalance at each rebalance. In hindsight, they are the fewest in
+    total, with a proven lower bound. After a gap in the records, and after 200 rebalances, a new
+    sequence starts from the recorded owners. The numbers are sums over the sequences.
     """
 
     group: str

@@ -96,8 +96,8 @@ def effective_actions(
     An action is effective if it almost reaches the plan's values and lowers at least one of them by
     more than the tolerance of `decide`. The values are the maximum load, those of the levels for
     hosts, topics and racks, and the sum of squares if the plan keeps the maximum load. If no action
-    is effective, that of `decide` is if it lowers a value. With a pending rebalance, actions that
-    keep the assignor need not almost reach the plan's values.
+    is effective, the action of `decide` counts if it lowers a value. If a rebalance is pending,
+    actions that keep the assignor need not almost reach the plan's values.
 
     Parameters
     ----------
