@@ -83,7 +83,7 @@ def test_the_commands_read_documents_of_share_groups(tmp_path: Path) -> None:
         app, ["compare", str(file), "--assignor", "share", "--assignor", "sticky"]
     )
     assert result.exit_code == 2
-    assert "must read one kind" in result.output
+    assert "must be for one kind" in result.output
     result = CliRunner().invoke(
         app, ["compare", str(file), "--assignor", "share", "--level", "topic_spread"]
     )
