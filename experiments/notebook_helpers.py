@@ -72,8 +72,8 @@ Rows = Iterable[Mapping[str, object]]
 def to_frame(value: object) -> "pd.DataFrame":
     """Convert a group, assignment or result to a pandas data frame.
 
-    A group has one row per partition; an assignment one row per assigned partition; a solution
-    one row per level; a frontier one row per point; a plan one row per move. A comparison has one
+    A group has one row per partition, an assignment one row per assigned partition. A solution has
+    one row per level, a frontier one row per point, a plan one row per move. A comparison has one
     row per measure: ``greedy`` is the value of the assignor, ``optimum`` the proven minimum,
     ``gap`` their difference. A list gives the rows of all its elements.
 

@@ -256,8 +256,8 @@ class Comparer:
         Assignment from which the searches for fewer moves start. It must be None for several
         results, so that no value depends on the order of the comparisons.
     needs_proof
-        Whether the fewest moves within the imbalance of a result are searched only if the imbalance
-        and the moves of the optimum are proven.
+        Whether the fewest moves within the imbalance of a result are searched only after a proof of
+        the optimum's imbalance and moves.
     """
 
     group: Group

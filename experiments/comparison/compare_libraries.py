@@ -203,8 +203,8 @@ def run_releases(
 ) -> Iterator[dict[str, object]]:
     """Run an assignor of several releases of a library on a group, the oldest release first.
 
-    Yield a JSON record per release, with the result of the first run, the agreement with the
-    previous release and, if the results differ, the known upstream changes between the releases.
+    Yield a JSON record per release, with the result of the first run and the agreement with the
+    previous release. If the results differ, the record has the known upstream changes.
 
     If the results of the assignor vary, each release runs several times. Then two releases differ
     only if they have no result in common (the same sorted loads, or the same kind of failure).

@@ -54,8 +54,7 @@ UNKNOWN = ComparedValue()
 class FrontDistance:
     """Distance of an assignment to the front of imbalance, off-rack reads and moves.
 
-    An assignment is on the front if no other assignment has a lower value of one of these, and
-    values at most as high of the two others.
+    An assignment is on the front if none of the three can be lower unless another is higher.
 
     Parameters
     ----------
@@ -65,8 +64,8 @@ class FrontDistance:
     moves_any_racks
         Moves of the assignment, and the fewest moves to equal or lower imbalance.
     moves_without_racks
-        Moves of the assignor on the same group without racks, and the fewest moves to equal or
-        lower imbalance than those of this second assignment.
+        Moves of the assignor's assignment of the same group without racks, and the fewest moves to
+        equal or lower imbalance.
     """
 
     imbalance: ComparedValue

@@ -240,8 +240,8 @@ _KINDS = {
 def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[dict[str, object]]:
     """Yield, for each assignor, the groups of a study with its largest gaps.
 
-    Each item has a title, a row of the table ``groups``, the assignor's row of the table
-    ``comparisons``, and drawings of the result and of an optimum. No group occurs twice.
+    Each item has a title, its rows of the tables ``groups`` and ``comparisons``, and drawings of
+    the result and of an optimum. No group occurs twice.
     """
     shown: set[str] = set()
     for assignor in assignors:

@@ -440,7 +440,7 @@ class RebalanceLog:
     def _epoch_of(self, state: _ClientState, epoch: int) -> int:
         """Return the group's epoch in a rebalance that does not change the member's epoch.
 
-        In such a rebalance, the member revokes partitions for a member of a later epoch, or gets
+        In such a rebalance, the member revokes partitions for a member of a later epoch. Or it gets
         partitions that a member of the same epoch has revoked.
         """
         newest = next(reversed(self._recent.values()), None)

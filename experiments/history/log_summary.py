@@ -371,9 +371,8 @@ def summarise_logs(
 ) -> list[dict[str, Any]]:
     """Summarise the rebalances in logs as one JSON record per group, sorted by id.
 
-    The lines of all files are merged in order of their times, so that rotated logs, and logs of
-    several brokers and clients, can be given in any order. ``on_rebalance`` is called with each
-    rebalance.
+    The lines of all files are merged in order of their times. Rotated logs, and logs of several
+    brokers and clients, can be given in any order. ``on_rebalance`` is called with each rebalance.
 
     Raises
     ------

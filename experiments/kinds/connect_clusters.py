@@ -220,7 +220,7 @@ def forecast_connect_cluster(
 
     By default, the compared delays are 0, and 10 s below and above the duration of a restart. The
     last of these is recommended, unless the current setting is as good.
-    Raise `InputError` if the cluster has no worker or no task, or uses the eager protocol, and
+    Raise `InputError` if the cluster has no worker or no task, or uses the eager protocol. Raise
     `UsageError` if a delay is not an integer of at least 0.
     """
     start = _Start.of(document)

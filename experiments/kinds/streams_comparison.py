@@ -295,8 +295,8 @@ def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str
 def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeasure]:
     """Yield the spread of the number of tasks per thread, and its minimum.
 
-    The minimum is 0 if the number of tasks is a multiple of the number of threads, else 1, because
-    all threads can run all tasks.
+    All threads can run all tasks. The minimum is therefore 0 if the number of tasks is a multiple
+    of the number of threads, else 1.
     """
     tasks = [task for tasks in threads.values() for task in tasks]
 
@@ -342,8 +342,8 @@ def _standbys(
 ) -> Iterator[KindMeasure]:
     """Yield the measures of standby tasks, with their minimum for the same active tasks.
 
-    The minimum is unknown if a task does not have the configured number of standby tasks, or if the
-    tags permit too many choices of standby tasks.
+    The minimum is unknown if the number of a task's standby tasks is not the configured one, or
+    if tags permit too many choices of standby tasks.
     """
     processes = {one.id: one for one in application.processes}
     hosts: dict[Task, list[str]] = {}

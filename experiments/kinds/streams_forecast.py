@@ -228,7 +228,7 @@ def forecast_application(
     For each change, the events start from the stable assignment under this change. The restart and
     the loss are of the process with the highest cost. By default, one change of each of `SETTINGS`
     and the assignors of the request are compared with the current settings, which come first.
-    Raise `InputError` if the application has no process or no task with state, and `UsageError`
+    Raise `InputError` if the application has no process or no task with state. Raise `UsageError`
     if a setting or an assignor is not one of Kafka Streams.
     """
     content = document.content

@@ -93,15 +93,15 @@ def decide(
     """Choose the best forecast by its loads, then its cost, then its stopped seconds.
 
     Loads are the higher ones of before and after the later rolling restart. A forecast is rejected
-    if another one has a lower maximum load in three of four samples, then by the same rule for the
-    sum of squared loads. With equal loads, a group of the consumer protocol keeps its protocol. If
-    an action without a new configuration gives the lowest loads, and the current ones are higher,
-    the action with the lowest mean cost wins, but a rebalance replaces restarts with overlapping
-    costs. Otherwise the cost decides: that of ``criterion``, of the change and all rolling restarts
-    in four weeks together. The current configuration wins if no other cost interval is entirely
-    below its own. For the time without owners, restarts that stop the whole group are rejected if
-    those of the current configuration do not. The remaining forecasts are compared by cost,
-    stopped seconds, number of rolling restarts, and moves.
+    if another one has a lower maximum load in three of four samples. Then the same rule applies to
+    the sum of squared loads. With equal loads, a group of the consumer protocol keeps its protocol.
+    If the current loads are higher, and an action without a new configuration gives the lowest
+    ones, the action with the lowest mean cost wins; a rebalance replaces restarts with overlapping
+    costs. Otherwise the cost ``criterion`` decides, of the change and all rolling restarts in four
+    weeks. The current configuration wins if no other cost interval is entirely below its own. For
+    the time without owners, restarts that stop the whole group are rejected if those of the current
+    configuration do not. The remaining forecasts are compared by cost, stopped seconds, number of
+    rolling restarts, and moves.
     """
     current, times = forecasts[0], restarts_per_week * HORIZON_WEEKS
     default = [one for one in forecasts if not one.change.is_further]

@@ -299,8 +299,8 @@ def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[st
 def _ranked(kind: group_kind.GroupKind, document: KindDocument) -> tuple[group_kind.Places, _Rank]:
     """Return the tasks of each place, and the values that actions must lower.
 
-    These are tasks without a place, idle threads or workers, squared numbers of tasks per place, of
-    tasks per topic and place, and of connectors per worker.
+    These values are the numbers of tasks without a place and of idle threads or workers, then sums
+    of squares: of tasks per place, of tasks per topic and place, and of connectors per worker.
     """
     answer = _answer(kind, kind.current_state(document).answer)
     places = {place: group_kind.tasks_of(own) for place, own in answer.items()}

@@ -120,8 +120,8 @@ class NeededMembers:
     """Smallest numbers of members that keep the maximum load within a target.
 
     ``optimum`` is a sufficient number; its bound is the smallest one that is not proven too small.
-    ``headroom`` is the factor by which a plan's peak load grows in the last cycle of windows, and
-    ``with_headroom`` the number for the target divided by this factor; None without two cycles.
+    ``headroom`` is the factor by which a plan's peak load grows in the last cycle of windows.
+    ``with_headroom`` is the number for the target divided by it. Both are None without two cycles.
     """
 
     maximum_load: Load

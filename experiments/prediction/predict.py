@@ -208,8 +208,9 @@ def predict(
 ) -> Prediction:
     """Predict the cost of events in a group, and the loads after them.
 
-    Samples differ in the ids of joining members, the times of heartbeats and polls, the delays of
-    consumers from idle to busy, start-up times, and orders that the source does not show.
+    Samples differ in the ids of joining members, and in times of heartbeats, polls and start-up.
+    They also differ in the delays of consumers, from idle to busy, and in orders that the source
+    does not show.
 
     Parameters
     ----------

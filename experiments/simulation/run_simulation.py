@@ -39,7 +39,7 @@ class SegmentCost:
     """Cost of the part of a simulation between two times.
 
     ``rebalances`` is the number of new generations or epochs, ``unowned_seconds`` the number of
-    partition-seconds, and ``stopped_seconds`` the number of seconds in which no member consumes
+    partition-seconds. ``stopped_seconds`` is the number of seconds in which no member consumes
     any partition.
     """
 

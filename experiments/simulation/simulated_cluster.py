@@ -48,8 +48,8 @@ Coordinator = ClassicCoordinator | consumer_protocol_coordinator.ConsumerCoordin
 class Broker:
     """Simulated broker that coordinates one group.
 
-    The group changes to the consumer protocol when a first member with this protocol joins, and
-    back to the classic protocol when the last such member leaves.
+    The group changes to the consumer protocol when a first member with this protocol joins. It
+    changes back to the classic protocol when the last such member leaves.
     """
 
     def __init__(self, environment: "Environment") -> None:

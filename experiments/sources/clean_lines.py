@@ -1,6 +1,6 @@
 """Remove the text that terminals, containers and mail programs add to captured lines.
 
-It removes colours, quotes as in ``> ``, and a prefix that lines share, such as the name of a
+It removes colours, quotes as in ``> ``, and a common prefix of lines, such as the name of a
 container, a time stamp or a line number. It also finds known noise and sentences.
 """
 

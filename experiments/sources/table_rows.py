@@ -37,9 +37,9 @@ _JOINED_LENGTH = 50
 def split_row(text: str, header: Header) -> Cells | None:
     """Split a table row into cells, or return None if no method gives valid cells.
 
-    Rows without delimiter are split by the first method that gives valid cells: at the column
-    offsets of the header; at spaces, if there are as many words as columns; at spaces, with a
-    consumer id joined to its host, or with one blank cell.
+    Rows without delimiter are split by the first method that gives valid cells. Methods are: at the
+    column offsets of the header; at spaces, if there are as many words as columns; at spaces, with
+    a consumer id joined to its host, or with one blank cell.
     """
     if header.delimiter == "," and not header.is_csv:
         # Groups and owners may contain commas. The split must be unambiguous.

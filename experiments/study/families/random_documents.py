@@ -29,9 +29,9 @@ _END_OFFSET = 50_000
 class DocumentFamily(SeededCases):
     """Base class of families of share groups, Streams applications or Connect clusters.
 
-    ``places`` is the range of the number of members, processes or workers, ``topics`` of topics,
-    subtopologies or connectors, and ``partitions`` of partitions or tasks per topic, subtopology or
-    connector.
+    ``places`` is the range of the number of members, processes or workers. ``topics`` is the range
+    of the number of topics, subtopologies or connectors, ``partitions`` that of partitions or
+    tasks in each.
     """
 
     kind: Kind
