@@ -269,10 +269,10 @@ def _range_remainders(given: Evidence) -> str | None:
     uneven = [topic for topic in topics if topic.partitions % members]
     if len(uneven) < 2:
         return None
-    verb = "gives" if given.own.name else "would give this assignment: it gives"
+    verb = "divides" if given.own.name else "would give this assignment: it divides"
     return (
-        f"{given.name} {verb} the remainder of each of {len(uneven)} topics, divided by "
-        f"{members} members, to the same members: {given.extremes()}."
+        f"{given.name} {verb} each of {len(uneven)} topics among {members} members, and gives the "
+        f"remainders to the same members: {given.extremes()}."
     )
 
 

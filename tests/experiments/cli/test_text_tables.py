@@ -19,7 +19,7 @@ GROUPS = [
     for name in NAMES
 ]
 LEGEND = (
-    "load: maximum load now → best; helps: members needed for a lower maximum load; lag in messages"
+    "load: maximum load now → plan; helps: members needed for a lower maximum load; lag in messages"
 )
 
 

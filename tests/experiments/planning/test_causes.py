@@ -288,9 +288,7 @@ def check_sentence(group, cause, shown):
         else:
             assert max(counts.values()) - min(counts.values()) > 1
     if cause.kind == "range-remainders":
-        topics, members = map(
-            int, re.search(r"each of (\d+) topics, divided by (\d+)", text).groups()
-        )
+        topics, members = map(int, re.search(r"each of (\d+) topics among (\d+)", text).groups())
         assert members == len(group.members)
         assert topics == sum(t.partitions % members > 0 for t in consumed)
     if cause.kind in ("mixed-subscriptions", "local-optimum"):

@@ -130,7 +130,7 @@ def test_each_reason_is_true_for_its_numbers(assignor, criterion, uneven):
     loads = [one.highest("maximum_load") for one in (new, old)]
     if new is old:
         assert not uneven
-        assert f"the maximum load stays {loads[0]} (the optimum is 1)" in text
+        assert f"the maximum load stays {loads[0]} (the minimum is 1)" in text
         has_fewer = [
             one.change.name
             for one in forecasts

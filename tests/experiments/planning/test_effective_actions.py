@@ -165,7 +165,7 @@ def test_upgrades_that_the_broker_refuses_or_delays_are_no_actions():
 def test_a_change_of_the_assignor_states_its_rolling_restarts():
     group = replace(sticky_group(), status=GroupStatus(assignor="range"))
     cooperative = [text for text in texts(group) if "cooperative-sticky" in text]
-    assert all(text.endswith("; a restart today: 9 moves)") for text in cooperative)
+    assert all(text.endswith("; a restart without the change: 9 moves)") for text in cooperative)
     assert [text.split("; ")[1] for text in cooperative] == [
         "1 rolling restart if the members list range and cooperative-sticky",
         "2 rolling restarts",

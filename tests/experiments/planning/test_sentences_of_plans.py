@@ -142,7 +142,7 @@ def test_a_minimum_of_moves_is_stated_with_the_levels_before_it(texts):
     limit = (makespan, squares)[column - 2]
     fewest = min(one[1] for one in case.permitted if one[column] <= limit)
     has_note = "The bounds of this plan hold for assignments with at most the same" in texts.page
-    tile = re.search(r"minimum( at the same [a-z ]+)?: proven", texts.page)
+    tile = re.search(r"fewest( at the same [a-z ]+)?: proven", texts.page)
     assert moves == fewest or (has_note and "reads across racks" in tile[1])
     row = re.search(r"this plan([^a-z]*)\s1\s+(?:not )?proven:", texts.page)[1].split()
     assert row[-2 if result.racks() else -1] in ("–", str(fewest))
@@ -156,10 +156,10 @@ def test_reads_across_racks_are_those_of_the_assignments(texts):
     replicas = [racks for topic in case.group.topics for racks in topic.racks]
     owners = _owners(case, result.assignment)
     crossing = sum(racks[one] not in at for one, at in zip(owners, replicas, strict=True))
-    assert re.search(rf"current assignment and {crossing}\s+in the planned one", texts.page)
+    assert re.search(rf"current assignment, and {crossing}\s+in the planned one", texts.page)
     is_ignored = all(level.name != "cross_rack" for level in result.levels)
     command = "kassay plan SOURCE --level cross_rack --level movement"
-    is_stated = f"consider them with: {command}" in texts.summary
+    is_stated = f"consider racks with: {command}" in texts.summary
     assert is_stated == (is_ignored and (result.current.cross_rack or crossing) > 0)
 
 
