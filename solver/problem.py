@@ -45,8 +45,6 @@ class Arithmetic(Enum):
 
     INT64 = 2**60
     """Arrays of NumPy: a few numbers in range can be added without overflow."""
-    FLOAT = 2**53
-    """Sums of integers in floating point."""
     FLOAT_SOLVER = 2**50
     """Linear programs of HiGHS, which adds and scales floating-point numbers."""
     CP_SAT = 2**44

@@ -10,6 +10,7 @@ from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.files import write_csv
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_LINE = 2000
 
 
 def render_survey(
@@ -31,9 +32,6 @@ def render_survey(
         has_history=any(group.history is not None for group in survey.groups),
         survey_csv=_csv(survey),
     )
-
-
-_LINE = 2000
 
 
 def survey_text(survey: Survey, source: str) -> str:

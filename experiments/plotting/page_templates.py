@@ -21,6 +21,10 @@ _VARIABLES = dict(read_data_file(__package__, "colours.txt"))
 """Names of CSS variables by their colours on a light page."""
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _NUMERIC = re.compile(r"[+−-]?[\d,.]+([\s%–]|$)")  # not 127.0.0.1:8083, or 0f-1
+_VISIBLE = dict.fromkeys(
+    [*range(9), *range(14, 32), *range(127, 160), *range(8234, 8239), *range(8294, 8298)], "\ufffd"
+)
+"""Replacements of control characters and of those that change the direction of a text."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -34,6 +38,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only
         undefined=jinja2.StrictUndefined,
+        finalize=lambda x: x.translate(_VISIBLE) if autoescape and isinstance(x, str) else x,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -52,8 +57,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
     style = Markup("".join(sheet.read_text("utf-8") for sheet in sheets))  # noqa: S704 - own file
     script = Markup((_TEMPLATES / "page.js").read_text("utf-8"))  # noqa: S704 - own file
-    colours = {"blue": _themed(BLUE), "orange": _themed(ORANGE)}
-    jinja.globals.update(colours, style=style, script=script)
+    jinja.globals.update(style=style, script=script, blue=_themed(BLUE), orange=_themed(ORANGE))
     return jinja
 
 

@@ -1,5 +1,7 @@
 """Short texts and HTML tables of groups and assignments, and names of new members."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from itertools import islice
@@ -9,9 +11,6 @@ from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-import re
-from collections import Counter
 
 _MAX_ITEMS = 8
 
