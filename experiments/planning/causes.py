@@ -355,11 +355,11 @@ def _local_optimum(given: Evidence) -> str | None:
         return None
     chain = str(max(steps, key=lambda one: len(one.moves))).partition(":")[0]
     why = (
-        "no single move improves it, but a chain does"
+        "no single move improves the assignment, but a chain does"
         if _needs_chain(given)
-        else "moves improve it"
+        else "moves improve the assignment"
     )
-    return f"{given.name} stops at a local optimum of the different subscriptions: {why}: {chain}."
+    return f"{given.name} stops at a local optimum, because subscriptions differ; {why}: {chain}."
 
 
 def _needs_chain(given: Evidence) -> bool:

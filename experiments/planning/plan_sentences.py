@@ -183,7 +183,7 @@ def spread_of_topics(plan: Plan) -> str | None:
 
 def _share_text(share: TopicShare | None, group: Group) -> str:
     if share is None:
-        return "every topic is even"
+        return "every topic is divided evenly"
     share = replace(share, member=short_names(group.members)[share.member])
     even = f"{count_of(share.even, 'partition')} per member would be even"
     if share.others:
