@@ -22,6 +22,7 @@ Examples
 
 import ast
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import get_data
 from typing import Any
 
@@ -32,6 +33,12 @@ _MODULES = {
     for name in statement.names
 }
 """Module of each name."""
+_EXTRAS = {
+    "plot": ("plots", "matplotlib"),
+    "read": ("tables", "pandas", "pyarrow"),
+    "to_frame": ("plots", "pandas"),
+}
+"""Extra that each name needs, and the packages that it uses."""
 
 __all__ = sorted(_MODULES)  # noqa: PLE0605
 
@@ -43,6 +50,11 @@ def __getattr__(name: str) -> Any:
         return version(__name__)
     if name not in _MODULES:
         raise AttributeError(f"module 'kassay' has no attribute {name!r}")
+    extra, *packages = _EXTRAS.get(name, ("",))
+    for package in packages:
+        if find_spec(package) is None:
+            text = f"kassay.{name} needs {package}, which is not installed; "
+            raise ModuleNotFoundError(f"{text}run: pip install 'kassay[{extra}]'", name=package)
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 

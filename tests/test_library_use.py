@@ -1,6 +1,7 @@
 """Calls of the documented functions as users write them."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -157,6 +158,15 @@ def test_the_text_of_an_assignment_lists_few_members():
     assignment = kassay.Assignment({f"member-{n}": [("t", n)] for n in range(1_000)})
     assert repr(assignment).endswith("... 1000 in all})")
     assert len(repr(assignment)) < 500
+
+
+@pytest.mark.parametrize("use", ["read tables pyarrow", "to_frame plots pandas"])
+def test_a_function_without_its_package_names_the_extra(use, monkeypatch):
+    name, extra, package = use.split()
+    monkeypatch.delitem(vars(kassay), name, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"{package}, .*pip install 'kassay\[{extra}\]'"):
+        getattr(kassay, name)
 
 
 def test_the_package_lists_only_its_documented_names():

