@@ -138,15 +138,9 @@ def _(solution: Solution) -> Rows:
 
 @_rows.register
 def _(comparison: Comparison) -> Rows:
-    for measure, gap in (*comparison.imbalance.items(), ("movement", comparison.movement)):
-        yield {
-            "case": comparison.case,
-            "assignor": comparison.assignor,
-            "measure": str(measure),
-            "greedy": gap.value,
-            "optimum": gap.optimum,
-            "gap": gap.gap,
-        }
+    for row in comparison.rows():
+        values = dict(zip(("measure", "greedy", "optimum", "gap"), row, strict=True))
+        yield {"case": comparison.case, "assignor": comparison.assignor, **values}
 
 
 @_rows.register

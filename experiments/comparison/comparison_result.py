@@ -1,6 +1,6 @@
 """Results of comparisons between assignments and the optimum."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,15 +167,17 @@ class Comparison:
         """Return the number of unnecessary moves, or None if it is unknown."""
         return ComparedValue.with_optimum(self.movement.value, self.movement_within).gap
 
+    def rows(self) -> Iterator[tuple[str, int | None, int | None, int | None]]:
+        """Yield the name, the value, the optimum and the gap of each measure or level."""
+        for name, it in (self.levels or self.imbalance).items():
+            yield str(name), it.value, it.optimum, it.gap
+        if not self.levels:
+            yield "movement", self.movement.value, self.movement.optimum, self.movement_gap
+
     def _repr_html_(self) -> str:
         """Return the comparison as an HTML table for notebooks."""
         caption = f"{self.assignor} on {self.case or 'the group'}: {self._ending}"
-        values = self.levels or self.imbalance
-        rows = [(name, it.value, it.optimum, it.gap) for name, it in values.items()]
-        if not self.levels:
-            moves = self.movement
-            rows.append(("movement", moves.value, moves.optimum, self.movement_gap))
-        cells = [["–" if value is None else value for value in row] for row in rows]
+        cells = [["–" if value is None else value for value in row] for row in self.rows()]
         return display.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
 
 

@@ -1,6 +1,7 @@
 """Tables, graphs, figures and captures in notebooks."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,16 @@ CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "billing-roundro
 def test_each_result_has_a_data_frame(value, rows):
     assert len(kassay.to_frame(value)) == rows
     assert len(kassay.to_frame([value, value])) == 2 * rows
+
+
+def test_the_frame_of_a_comparison_has_no_gap_of_moves_above_the_minimum_imbalance():
+    frame = kassay.to_frame(kassay.compare(GROUP, "range")).set_index("measure")
+    assert frame.gap["sum_of_squares"] > 0
+    assert frame.optimum["movement"] == 2
+    assert math.isnan(frame.gap["movement"])
+    frame = kassay.to_frame(kassay.compare(GROUP, "range", levels=["makespan", "movement"]))
+    assert list(frame.measure) == ["imbalance", "movement"]
+    assert frame.gap.notna().all()
 
 
 def test_the_weights_of_a_group_document_are_kept_unless_none_removes_them(tmp_path):

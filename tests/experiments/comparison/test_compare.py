@@ -10,6 +10,7 @@ from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.assignors import assign
 from tests import brute_force
 from tests.notation import changed, even_group
+from tests.stored_cases import stored_cases
 from tests.strategies import groups, valid_assignments
 
 
@@ -58,13 +59,7 @@ def test_necessary_moves_of_groups_above_the_size_limit_are_unknown():
 
 
 @pytest.mark.parametrize(
-    ("name", "assignor", "gap", "moves", "fewest", "unnecessary"),
-    [
-        ("A", "sticky", 2, 0, 0, 0),
-        ("B", "sticky", 2, 0, 2, 0),
-        ("C", "sticky", 0, 2, 1, 1),
-        ("E", "uniform", 2, 0, 2, 0),
-    ],
+    ("name", "assignor", "gap", "moves", "fewest", "unnecessary"), stored_cases("documented_gaps")
 )
 def test_named_groups_have_their_documented_gaps(name, assignor, gap, moves, fewest, unnecessary):
     result = compare(NAMED_GROUPS[name].group, assignor)
