@@ -70,7 +70,8 @@ class TableLayout:
 
     The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. On a narrow
     terminal, the columns ``optional`` are hidden. A column in ``not_empty`` is omitted if all its
-    cells are empty. ``rows`` converts a JSON record to table rows without the group id.
+    cells are empty. ``rows`` converts a JSON record to table rows without the group id. The line
+    ``below`` explains the table.
     """
 
     first: Sequence[str] = ()
@@ -79,6 +80,7 @@ class TableLayout:
     optional: Sequence[str] = ()
     not_empty: Sequence[str] = ()
     rows: Callable[[Record], Iterable[Sequence[object]]]
+    below: str = ""
 
     def table(self, records: Iterable[Record]) -> list[dict[str, object]]:
         """Convert JSON records to table rows. The keys of a row are the column headings."""
@@ -97,6 +99,8 @@ class TableLayout:
         is_one = len({row["group"] for row in rows}) == 1
         optional = (*self.optional, "group") if self.optional and is_one else self.optional
         print_table(rows, text=text, optional=optional)
+        if rows and self.below:
+            typer.echo(self.below)
 
 
 def print_records(

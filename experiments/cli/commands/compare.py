@@ -124,6 +124,8 @@ def compare(
         last=("result",),
         not_empty=("measure",),
         rows=_rows,
+        below="unnecessary: moves minus the fewest with equal or lower imbalance and off-rack "
+        "reads (JSON: movement_within)",
     )
     if not objective.is_default:
         layout = TableLayout(

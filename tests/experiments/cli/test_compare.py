@@ -31,6 +31,11 @@ def test_each_group_gives_the_optimum_and_the_selected_assignors(kassay, file):
     assert sticky["sum_of_squares"] == {"value": 6, "optimum": 6, "gap": 0}
 
 
+def test_a_line_below_the_table_defines_unnecessary_moves(kassay, file):
+    shown = kassay("compare", file, "--assignor", "sticky", "--format", "table").out.splitlines()
+    assert shown[-1].startswith("unnecessary: moves minus the fewest with equal or lower imbalance")
+
+
 def test_the_failing_assignor_of_the_group_comes_first(kassay, file):
     document = json.loads(file.read_text().splitlines()[1])
     file.write_text(json.dumps({**document, "assignor": "sticky", "protocol": "classic"}))
