@@ -80,6 +80,14 @@ class Tolerance:
             raise UsageError(f"up_to must be at least 0, and other tolerances 0, got {self}")
         object.__setattr__(self, "relative", share)
 
+    def __str__(self) -> str:
+        if self.up_to is not None:
+            return f"up to {self.up_to}"
+        share = f"{Fraction(self.relative) * 100}%"
+        return (
+            f"+{self.absolute}" + f" or {share}" * (self.relative != 0) if self.absolute else share
+        )
+
     def limit(self, value: int) -> int:
         """Return the maximum value that the tolerance permits if the minimum is ``value``."""
         if self.up_to is not None:

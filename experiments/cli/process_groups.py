@@ -449,6 +449,8 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
             print_note(f"group {record['id']!r}: the results hold if {record['condition']}")
         if "caveat" in record:
             print_note(f"group {record['id']!r}: {record['caveat']}")
+        for text in record.get("errors") or record.get("violations") or ():
+            print_note(f"group {record['id']!r}: {text}")
     if layout is not None:
         layout.print(record for record in records if "error" not in record)
         return

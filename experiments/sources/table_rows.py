@@ -349,10 +349,6 @@ def _text(value: str) -> str | None:
     return None if value in ("-", "") else value
 
 
-def _texts(value: str) -> tuple[str, ...] | None:
-    return None if value in ("-", "") else tuple(value.split(","))
-
-
 def _number(value: str) -> int | None:
     return None if value in _MISSING else int(value)
 
@@ -369,7 +365,7 @@ _ROW_TYPES: Mapping[TableKind, type[OffsetRow | MemberRow | StateRow]] = {
 }
 _READERS: Mapping[str, Callable[[str], object]] = {
     "text": _text,
-    "texts": _texts,
+    "texts": lambda value: tuple(value.split(",")) if _text(value) else None,
     "number": _number,
     "owner": _owner,
     "assignment": read_assignment,

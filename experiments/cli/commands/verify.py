@@ -15,7 +15,7 @@ from kassay.reference.documents.json_codec import group_fingerprint, parse_assig
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_metrics import Measure, imbalance, loads, shown
+from kassay.reference.model.load_metrics import Measure, loads, shown
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof, value_of
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.documents import (
@@ -26,7 +26,7 @@ from kassay.solver.certificate.documents import (
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import check_constraints
-from kassay.solver.objective import LEVELS, Level
+from kassay.solver.objective import LEVELS, Imbalance, Level
 from kassay.solver.solution import level_keys
 
 
@@ -149,6 +149,13 @@ class Question:
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...]
 
+    def stated_by(self, certificate: Certificate | None) -> "Question":
+        """Return the question with the levels and constraints of a certificate, if it has them."""
+        if certificate is None:
+            return self
+        levels = tuple(claim.level for claim in certificate.claims) or self.levels
+        return Question(self.group, levels, certificate.constraints)
+
 
 def check_solution(question: Question, solution: SolutionDocument) -> dict[str, object]:
     """Check a solution document against the requested group, levels and constraints.
@@ -163,10 +170,13 @@ def check_solution(question: Question, solution: SolutionDocument) -> dict[str, 
     group, assignment = question.group, solution.assignment
     check_constraints(group, question.constraints)
     fingerprint = group_fingerprint(group)
+    certificate = solution.certificate
+    stated = question.stated_by(certificate)
     record: dict[str, object] = {
         "id": group.id,
         "fingerprint": fingerprint,
-        **_objective_record(question, solution.certificate),
+        "objective": [level_document(level) for level in stated.levels],
+        "constraints": [constraint_document(rule) for rule in stated.constraints],
     }
     if assignment is None:
         return record | {"valid": None} | _conflict_record(question, solution, fingerprint)
@@ -174,19 +184,17 @@ def check_solution(question: Question, solution: SolutionDocument) -> dict[str, 
     record["valid"] = not broken
     if broken:
         return record | {"optimal": None, "violations": broken}
-    squares = shown(Measure.SUM_OF_SQUARES, imbalance(group, assignment), group)
-    record |= {"imbalance": squares, "movement": movement(group, assignment)}
-    errors = [
-        *_fingerprint_errors(fingerprint, solution),
-        *_question_errors(question, solution),
-        *_figure_errors(question, assignment, solution),
-    ]
-    certificate = solution.certificate
+    level = next(one for one in (*question.levels, Imbalance()) if isinstance(one, Imbalance))
+    value = shown(level.name, value_of(group, assignment, level), group)
+    record |= {"measure": level.name, "imbalance": value, "movement": movement(group, assignment)}
+    others = list(_question_errors(stated, question))
+    errors = [] if others else list(_figure_errors(question, assignment, solution))
+    errors = [*_fingerprint_errors(fingerprint, solution), *errors]
     if certificate is not None:
         errors = [*certificate_errors(group, assignment, certificate), *errors]
-        record["certificate"] = "invalid" if errors else "valid"
-    if errors:
-        return record | {"optimal": None, "errors": errors}
+        record["certificate"] = "invalid" if errors else "other options" if others else "valid"
+    if errors or others:
+        return record | {"optimal": None, "errors": [*errors, *others]}
     try:
         certificate = certificate or certify(
             group, assignment, levels=question.levels, constraints=question.constraints
@@ -207,32 +215,18 @@ def _conflict_record(
     certificate = solution.certificate
     if certificate is None or certificate.conflict is None:
         return {"reason": "the document has no assignment"}
-    errors = [
-        *conflict_errors(question.group, certificate),
-        *_fingerprint_errors(fingerprint, solution),
-        *_constraint_errors(question, certificate),
-    ]
-    if errors:
-        return {"certificate": "invalid", "infeasible": None, "errors": errors}
+    errors = list(conflict_errors(question.group, certificate))
+    errors += _fingerprint_errors(fingerprint, solution)
+    others = list(_question_errors(question.stated_by(certificate), question))
+    state = "invalid" if errors else "other options" if others else "valid"
+    if errors or others:
+        return {"certificate": state, "infeasible": None, "errors": [*errors, *others]}
     is_proven = certificate.proof is Proof.CERTIFICATE
     return {
-        "certificate": "valid",
+        "certificate": state,
         "infeasible": True if is_proven else None,
         "proof": {"conflict": str(certificate.proof)},
         "conflict": [str(rule) for rule in certificate.conflict.constraints],
-    }
-
-
-def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return the levels and constraints of the certificate, or the requested ones without it."""
-    levels, constraints = question.levels, question.constraints
-    if certificate is not None:
-        if certificate.conflict is None:
-            levels = tuple(claim.level for claim in certificate.claims)
-        constraints = certificate.constraints
-    return {
-        "objective": [level_document(level) for level in levels],
-        "constraints": [constraint_document(rule) for rule in constraints],
     }
 
 
@@ -244,26 +238,24 @@ def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[s
         yield f"fingerprint: the document is about another group: {found!r}, expected {expected!r}"
 
 
-def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
+_OTHER = "the document has {}; the options of this command mean {}; repeat those of kassay solve"
+
+
+def _question_errors(stated: Question, asked: Question) -> Iterator[str]:
     """Yield errors if the certified levels or constraints are not the requested ones."""
-    certificate = solution.certificate
-    if certificate is None:
-        return
-    levels = tuple(claim.level for claim in certificate.claims)
-    if levels != question.levels:
-        found, expected = (
-            [level_document(level) for level in each] for each in (levels, question.levels)
-        )
-        yield f"objective: the document has {found}, expected {expected}"
-    yield from _constraint_errors(question, certificate)
+    if stated.levels != asked.levels:
+        first, other = stated.levels[0], asked.levels[0]
+        is_measure = first == other or first.name != other.name
+        option = "--imbalance or --level" if is_measure else f"--tolerance {first.tolerance}"
+        texts = (", ".join(map(_level_text, one.levels)) for one in (stated, asked))
+        yield f"objective: {_OTHER.format(*texts)}: {option}"
+    if set(stated.constraints) != set(asked.constraints):
+        texts = (", ".join(map(str, one.constraints)) or "none" for one in (stated, asked))
+        yield f"constraints: {_OTHER.format(*texts)}"
 
 
-def _constraint_errors(question: Question, certificate: Certificate) -> Iterator[str]:
-    if set(certificate.constraints) != set(question.constraints):
-        rules, asked = (
-            [str(rule) for rule in each] for each in (certificate.constraints, question.constraints)
-        )
-        yield f"constraints: the document has {rules}, expected {asked}"
+def _level_text(level: Level) -> str:
+    return f"{level.name} (tolerance {level.tolerance})" if level.tolerance else level.name
 
 
 def _figure_errors(

@@ -63,16 +63,7 @@ INPUTS = {
 }
 """Files of each kind of input. Names that end with .gz are compressed, - is standard input."""
 ASSIGNMENT = {"id": "g", "assignment": {"c1": [["t", 0], ["t", 1]], "c2": [["t", 2]]}}
-COMMANDS = {
-    "import": (),
-    "assign": ("--assignor", "range"),
-    "compare": ("--assignor", "range"),
-    "solve": (),
-    "scale": ("--maximum-load", "2"),
-    "plan": ("-o", "out"),
-    "forecast": ("--members", "+0"),
-    "verify": ("--assignment", "../assignment.json"),
-}
+COMMANDS = stored_cases("commands_that_read_groups")
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 import json
 import subprocess
 import sys
+from functools import reduce
+from operator import getitem
 
 import pytest
 
@@ -40,36 +42,15 @@ def test_assignments_of_solve_are_valid(solved, verify):
     assert {level["origin"] for level in record["levels"]} == {"node_prices"}
 
 
-@pytest.mark.parametrize(
-    ("tamper", "message"),
-    [
-        (lambda d: d["assignment"].update(a=[["u", 0]]), "is not assigned"),
-        (
-            lambda d: d.update(
-                assignment={"a": [["t", 2], ["u", 0]], "b": [["t", 0], ["t", 1], ["t", 3]]}
-            ),
-            "movement is 3, but the claim is 2",
-        ),
-        (lambda d: d["movement"].update(bound=1), "movement: the bound"),
-        (lambda d: d["movement"].update(value=1), "movement: the document has value 1, expected 2"),
-        (lambda d: d["imbalance"].update(bound=14), "imbalance: the bound 14 is above"),
-        (lambda d: d["imbalance"].update(bound="13"), "must be a number"),
-        (lambda d: d.update(movement=2), "movement: must be an object with value and bound, got 2"),
-        (lambda d: d["loads"].update(a=9), "loads: the document has"),
-        (
-            lambda d: d["certificate"]["claims"][0].update(bound=12),
-            "the bound 12 on sum_of_squares",
-        ),
-        (lambda d: d["certificate"]["claims"][1].update(bound=3), "the bound 3 on movement"),
-        # Nodes are the topics, the members and the sink.
-        (lambda d: d["certificate"]["node_prices"].__setitem__(0, 10**6), "topic 't' at member"),
-        (lambda d: d["certificate"]["node_prices"].__setitem__(3, 10**6), "'b': price difference"),
-        (lambda d: d["certificate"]["node_prices"].pop(), "there must be 5 node prices, got 4"),
-    ],
-)
-def test_every_changed_value_is_rejected(solved, verify, tamper, message):
+@pytest.mark.parametrize(("path", "value", "message"), stored_cases("changed_solutions"))
+def test_every_changed_value_is_rejected(solved, verify, path, value, message):
     answer = solved(GROUP)
-    tamper(answer)
+    *outer, key = path
+    changed = reduce(getitem, outer, answer)
+    if value is None:
+        del changed[key]
+    else:
+        changed[key] = value
     code, record, _ = verify(GROUP, answer)
     assert code == 1
     assert message in json.dumps(record, ensure_ascii=False)
@@ -100,9 +81,25 @@ def test_the_objective_of_the_document_must_be_the_one_asked_for(
     for answer, asked in ((plain, options), (other, ())):
         code, record, _ = verify(GROUP, answer, *asked)
         assert (code, record["optimal"]) == (1, None)
-        assert any(
-            error.startswith(f"{difference}: the document has") for error in record["errors"]
-        )
+        assert record["certificate"] == "other options"
+        [error] = record["errors"]
+        assert error.startswith(f"{difference}: the document has")
+        assert "[" not in error
+
+
+def test_the_error_about_another_tolerance_names_the_option(kassay, solved, verify, tmp_path):
+    answer = solved(WEIGHTED, "--tolerance", "0")
+    code, record, _ = verify(WEIGHTED, answer)
+    assert (code, record["certificate"], record["optimal"]) == (1, "other options", None)
+    [error] = record["errors"]
+    assert "mean makespan (tolerance 2%), movement, sum_of_squares; repeat" in error
+    assert error.endswith(": --tolerance 0%")
+    files = (tmp_path / "group.json", "--assignment", tmp_path / "answer.json")
+    assert error in kassay("verify", *files, "--format", "table").err
+    record = verify(WEIGHTED, answer, "--tolerance", "0%")[1]
+    assert (record["certificate"], record["optimal"]) == ("valid", True)
+    shown = {"measure": record["measure"], "value": record["imbalance"]}
+    assert shown | {"bound": 10} == answer["imbalance"]
 
 
 def test_a_document_about_another_group_is_rejected(solved, verify):

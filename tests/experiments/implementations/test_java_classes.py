@@ -30,7 +30,7 @@ from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from tests.experiments.implementations.test_kind_assignors import RECORDED
 from tests.installed_library import require_library
 from tests.notation import group
-from tests.stored_cases import java_source
+from tests.stored_cases import java_source, stored_cases
 
 RELEASES = {"broker": "kafka-broker@4.4.0", "clients": "kafka-clients@4.4.0"}
 RELEASES |= {"streams": "kafka-streams@4.3.1", "connect": "kafka-connect@4.3.1"}
@@ -155,16 +155,7 @@ def test_relative_paths_are_resolved_and_results_show_the_alias(classes, monkeyp
         assert result.get("comparisons", [result])[0]["assignor"] == "mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("class:org.example.Missing@{0}", "class org.example.Missing is in no installed library"),
-        ("class:org.example.Mine@{0}/none", "none' does not exist"),
-        ("class:org.example.Mine", "CLASS@PATH[:PATH], got 'org.example.Mine'"),
-        ("class@3.9.1:org.example.Mine@{0}", "kassay libraries install kafka-broker@3.9.1"),
-        ("range=class:org.example.Mine@{0}", "the alias 'range' is the name of a Kafka"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), stored_cases("names_of_missing_classes"))
 def test_names_that_do_not_work_are_input_errors(classes, name, message):
     with pytest.raises(InputError, match=message.replace("[", r"\[")):
         complete_name(name.format(classes))

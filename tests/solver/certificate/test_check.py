@@ -219,21 +219,12 @@ def test_optimal_counts_with_unnecessary_moves_are_not_certified():
     ]
 
 
-@pytest.mark.parametrize(
-    ("prices", "expected"),
-    [
-        ((20, 20, 0), []),
-        ((99, 99, 0), []),
-        ((19, 19, 0), ["member 'a': price difference 19 < cost 20 of the last unit"]),
-        ((21, 20, 0), []),
-        ((19, 20, 0), ["topic 't' at member 'a': price difference -1 < cost 0 of the last unit"]),
-    ],
-)
+@pytest.mark.parametrize(("prices", "expected"), stored_cases("limits_of_node_prices"))
 def test_prices_are_checked_exactly_at_their_limits(prices, expected):
     group = Group(
         topics=(Topic(name="t", partitions=3),), members=(Member(id="a", subscription=("t",)),)
     )
     everything = Assignment({"a": [("t", number) for number in range(3)]})
-    certificate = replace(certify(group, everything), node_prices=prices)
+    certificate = replace(certify(group, everything), node_prices=tuple(prices))
     # A unit of the sum of squares has the weight 4, so that the last partition costs 5 * 4.
     assert list(certificate_errors(group, everything, certificate)) == expected
