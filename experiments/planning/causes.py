@@ -23,12 +23,12 @@ from kassay.experiments.planning.cause_evidence import (
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
 from kassay.experiments.planning.plan_result import unowned_partitions, unowned_text
-from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
+from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal, kafka_name
 from kassay.reference.model import load_metrics as metrics
 from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Assumed, Group
-from kassay.reference.model.group_remarks import has_target
+from kassay.reference.model.group_remarks import assignor_caveat, has_target
 from kassay.solver.capacity_planning import LimitingPartition
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.limits import SearchLimits
@@ -184,12 +184,12 @@ def _limited_members(given: Evidence) -> str | None:
         return None
     first = min(limited, key=lambda one: (held[one.id], one.id))
     mine = [topic for topic in topics if topic in first.subscription]
-    others = len(limited) - 1
-    further = f", and {count_of(others, 'further member')} can consume less" if others else ""
     what = f"only {len(mine)} of {len(topics)} topics" if mine else "none of the topics"
+    loaded = max(held, key=lambda one: held[one])
+    few = min(topics.keys() & set(given.planned[loaded].topics), key=lambda one: (topics[one], one))
     return (
-        f"{first.id} consumes {what} (its pattern, ACL or subscription){further}: the other "
-        "members carry the rest."
+        f"{first.id} consumes {what} (its pattern, ACL or subscription). {loaded} has {high:,}: "
+        f"its topic {few} has {count_of(topics[few], 'subscriber')}."
     )
 
 
@@ -309,22 +309,12 @@ def _static_members(given: Evidence) -> str | None:
 
 
 def _contradiction(given: Evidence) -> str | None:
-    """Describe partition counts that the group's assignor cannot give, or return None."""
-    if given.own.name is None or given.port is None or given.group.status.state != "Stable":
+    """Describe loads that the group's assignor cannot cause, or return None."""
+    status = given.group.status
+    if given.own.name is None or given.port is None or status.state != "Stable" or given.unowned:
         return None
-    if not given.has_equal_subscriptions or given.unowned:
-        return None
-    if given.port in RANGES:
-        if _is_even_per_topic(given):
-            return None
-        rule = "divides each topic evenly"
-    elif max(given.counts.values()) - min(given.counts.values()) > 1:
-        rule = "gives equal subscriptions equal numbers of partitions"
-    else:
-        return None
-    is_other = given.own.implementation is Implementation.OTHER and given.own.port is not None
-    of_java = " of Java" if is_other else ""
-    return f"The source contradicts itself: {given.name}{of_java} {rule}, but {given.extremes()}."
+    status = replace(status, assignor=kafka_name(given.port))
+    return assignor_caveat(replace(given.group, status=status))
 
 
 def _lost_rebalance(given: Evidence) -> str | None:

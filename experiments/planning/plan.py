@@ -29,6 +29,7 @@ from kassay.experiments.planning.recommended_action import (
     PENDING,
     Reading,
     ToDo,
+    is_contradicted,
     read_group,
     to_do,
 )
@@ -453,7 +454,9 @@ def plan(
         client=own_assignors[0].partition(":")[0] if own_assignors else None,
         interrupted=budget.counter.is_interrupted,
         assignor_outcomes=outcomes,
-        actions=tuple(sorted(actions, key=lambda one: one is not recommended)),
+        actions=()
+        if is_contradicted(cause, verdict)
+        else tuple(sorted(actions, key=lambda one: one is not recommended)),
         other_reading=other,
         limiting_partition=limiting,
         more_members=larger,

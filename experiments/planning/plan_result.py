@@ -290,13 +290,15 @@ def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> s
 
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_RANDOM_ID = re.compile(r"[\w-]{22}")
 _NAME_WIDTH = 22
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:
     """Map member ids to short unique names.
 
-    A short name does not contain the random UUID. The middle of a long name is cut.
+    A short name does not contain the random UUID; a random id is replaced by the client id. The
+    middle of a long name is cut.
 
     Examples
     --------
@@ -304,7 +306,12 @@ def short_names(members: Iterable[Member]) -> dict[str, str]:
     >>> list(short_names(Member(id, ()) for id in ids).values())
     ['billing-1', 'checkout-of…ern-region']
     """
-    cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
+    cut = {
+        member.id: (member.client.id if _RANDOM_ID.fullmatch(member.id) else None)
+        or _RANDOM_PART.sub("", member.id)
+        or member.id
+        for member in members
+    }
     short = {id: _shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
     uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
     return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}

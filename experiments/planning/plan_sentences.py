@@ -78,15 +78,9 @@ def verdict(plan: Plan, *, is_complete: bool = True) -> str:
     if plan.windows is not None:
         texts = _macros("windows.j2", load=member_units(plan.group).shown)
         sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
-    other = _other_subscriptions(plan) if is_complete else None
-    return " ".join([*sentences, *filter(None, [other, caveat])])
-
-
-def _other_subscriptions(plan: Plan) -> str | None:
-    other = plan.other_reading
-    if other is None:
-        return None
-    return other_text(plan.cause, plan.to_do, other.verdict, other.cause, other.to_do)
+    other = other_text(plan, plan.other_reading) if is_complete else None
+    further = (one for one in (other, caveat) if one and one != str(plan.cause))
+    return " ".join([*sentences, *further])
 
 
 def _macros(template: str, **filters: Any) -> Any:
@@ -268,7 +262,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
     group, levels, short = plan.group, plan.solution.levels, short_names(plan.group.members)
     names = [level.name for level in levels]
     before = names[: names.index(Movement.name)]
-    other = _other_subscriptions(plan) or ""
+    other = other_text(plan, plan.other_reading) or ""
     reason = None if plan.limiting_partition is None else str(plan.limiting_partition)
     if reason is not None and plan.constraints:
         reason += " The constraints of the plan do not apply to these values."
@@ -287,7 +281,9 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "reason": reason,
         "settings": _macros("sentences.j2").settings(plan.to_do.action),
         "notes": [
-            one for one in group_remarks.shown_notes(group) if f"{one}." != _cause_text(plan)
+            shorten(one, short)
+            for one in group_remarks.shown_notes(group)
+            if f"{one}." != _cause_text(plan)
         ],
         "target": group_remarks.target_assignment(group),
         "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],

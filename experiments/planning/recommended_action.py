@@ -1,7 +1,7 @@
 """Choose the action that plans and surveys recommend for a group."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.assignor_outcomes import (
@@ -76,7 +76,7 @@ def to_do(
     kind, first = None if cause is None else cause.kind, next(iter(actions), None)
     if kind is None and not verdict.moves:
         return NOTHING if finding is None else ToDo(finding.remedy, finding.short_remedy)
-    if _is_contradicted(cause, verdict):
+    if is_contradicted(cause, verdict):
         actions, first = (), None
     elif kind in (*_LOST, CauseKind.CONTRADICTION):
         # A change of the assignor is no answer to a rebalance that did not happen.
@@ -93,7 +93,7 @@ def to_do(
     return ToDo(cause.remedy, cause.short_remedy)
 
 
-def _is_contradicted(cause: Cause | None, verdict: Verdict) -> bool:
+def is_contradicted(cause: Cause | None, verdict: Verdict) -> bool:
     """Return whether the source contradicts an assumption that the user must check."""
     return verdict.condition is not None and cause is not None and cause.kind == "contradiction"
 
@@ -112,17 +112,21 @@ class Reading(NamedTuple):
     to_do: ToDo
 
 
-def other_text(
-    cause: Cause | None, action: ToDo, verdict: Verdict, other_cause: Cause | None, other: ToDo
-) -> str | None:
-    """Describe the other reading of a group, or return None if cause and action are the same."""
-    kinds = {None if one is None else one.kind for one in (cause, other_cause)}
-    is_same = action.short == other.short or action.is_open or (other.is_open and action.action)
+def other_text(shown: Any, other: Any) -> str | None:
+    """Describe the other reading of a group, or return None without another cause or action.
+
+    Both have a cause, an action and a verdict: readings, plans or surveyed groups.
+    """
+    if other is None:
+        return None
+    kinds = {one.cause and one.cause.kind for one in (shown, other)}
+    now, then = shown.to_do, other.to_do
+    is_same = now.short == then.short or now.is_open or (then.is_open and now.action)
     if len(kinds) == 1 and is_same:
         return None
-    why = "" if len(kinds) == 1 or other_cause is None else f" {other_cause}"
-    action_then = "" if other == NOTHING or other.is_open else f" To do then: {other}"
-    return f"{verdict}{why}{action_then}"
+    why = "" if len(kinds) == 1 or other.cause is None else f" {other.cause}"
+    action_then = "" if then == NOTHING or then.is_open else f" To do then: {then}"
+    return f"{other.verdict}{why}{action_then}"
 
 
 def read_group(
@@ -183,7 +187,7 @@ def _quick_to_do(
         rules=rules,
         is_pending=kind in PENDING,
     )
-    is_known = not is_uneven or not is_simulated(group) or _is_contradicted(cause, found.verdict)
+    is_known = not is_uneven or not is_simulated(group) or is_contradicted(cause, found.verdict)
     if forecasts or is_known:
         return to_do(cause, actions, found.verdict, found.finding)
     if cause is not None and (cause.is_slight or kind is _INCOMPLETE):

@@ -157,15 +157,13 @@ class SurveyedGroup:
 
     @property
     def remarks(self) -> str:
-        """Return remarks on the result: its condition, the other reading and its caveats."""
-        condition, other = self.verdict.condition, self.other_reading
+        """Return remarks on the result: its condition, the other reading and caveats."""
+        condition = self.verdict.condition
         parts = (
             None if self.group.members else plan_result.no_members(self.group),
             None if condition is None or self.cause_text else f"if {condition}",
-            None
-            if other is None
-            else other_text(self.cause, self.to_do, other.verdict, other.cause, other.to_do),
-            self.caveat,
+            other_text(self, self.other_reading),
+            None if self.caveat == str(self.cause) else self.caveat,
             self.limiting_partition,
         )
         return "; ".join(str(part).rstrip(".") for part in parts if part is not None)

@@ -1,9 +1,10 @@
 """Build groups from captures, with notes on data that the captures do not show."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, TypeVar
 
 from kassay.experiments.sources.capture_contents import NO_ROWS, Counts, DocumentRows
@@ -545,11 +546,12 @@ def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
     lag = Counter[str | None]()
     for partition, messages in observed.lag.items():
         lag[observed.partitions.get(partition)] += max(messages, 0)
-    few = max(1, len(lag) // 3)
-    percent = 100 * sum(count for _, count in lag.most_common(few)) // max(lag.total(), 1)
-    if len(lag) > 2 and lag.total() >= _NOTABLE_LAG and percent >= 90:
+    sums = list(accumulate(count for _, count in lag.most_common()))
+    few = bisect_left(sums, 0.9 * lag.total()) + 1
+    if len(lag) > 2 and lag.total() >= _NOTABLE_LAG and few <= max(1, len(lag) // 3):
         yield (
-            f"{percent}% of the lag is on partitions of {few} of {len(lag)} members: check the "
+            f"{100 * sums[few - 1] // lag.total()}% of the lag is on partitions of {few} of "
+            f"{len(lag)} members, most on {lag.most_common(1)[0][0] or 'none'}: check the "
             "rate of these partitions (--weights rate), their records and their consumers"
         )
 

@@ -210,7 +210,7 @@ def test_a_cause_without_an_effective_action_has_a_general_remedy(kind, text):
                 equal(4, "t"),
                 {f"m{n}": {"t": range(5 * n, min(5 * n + 5, 18))} for n in range(4)},
             ),
-            "Check subscriptions (pattern, ACL).",
+            "Check subscriptions (pattern, ACL), or give them by --subscriptions FILE.",
         ),
         (
             named("range", {"t": 7, "u": 7}, equal(4, ("t", "u"))),
