@@ -51,9 +51,9 @@ from kassay.reference.documents.kind_documents import (
     OtherKindError,
     read_kind_documents,
 )
-from kassay.reference.model import display, group_remarks
+from kassay.reference.model import group_remarks
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, WeightSource
+from kassay.reference.model.group import Group
 
 ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""
@@ -163,8 +163,6 @@ def check_cluster_usage(
             )
     elif cluster.command_config is not None and CONFIG not in os.environ:
         raise typer.BadParameter("--command-config requires --bootstrap-server")
-    elif source_data.weights == WeightSource.RATE:
-        raise typer.BadParameter("--weights rate requires --bootstrap-server")
     elif source_data.speeds == import_captures.RATE:
         raise typer.BadParameter("--speeds rate requires --bootstrap-server")
 
@@ -182,10 +180,10 @@ def read_source(
     selected: Collection[str] = (),
     print_notes: bool = True,
 ) -> Iterator[ParsedGroup]:
-    """Read groups from documents, captures or a cluster (HOST:PORT).
+    """Read all or the selected groups from documents, captures or a cluster (HOST:PORT).
 
     Yield an `InputError` for each invalid group. With ``print_notes``, print the notes and the
-    state of all groups, or of the ``selected`` groups. ``options.together`` joins the groups.
+    state of the groups. ``options.together`` joins the groups.
     """
     known = ImportOptions() if options is None else options
     if is_address(str(file)) and not file.exists():
@@ -194,16 +192,11 @@ def read_source(
         imported = import_captures.import_groups(
             [file], known, empty=import_captures.EmptyGroups.REJECT
         )
+    if selected:
+        imported = import_captures.select_imported(imported, selected, source=name_of(file))
     if known.together:
-        imported = import_captures.join_imported(
-            one for one in imported if not selected or one.id in selected
-        )
-        selected = ()
-    return parsed_groups(
-        imported,
-        is_shown=lambda id: print_notes and (not selected or id in selected),
-        all_notes=known.on_account is not None,
-    )
+        imported = import_captures.join_imported(imported)
+    return parsed_groups(imported, print_notes=print_notes, all_notes=known.on_account is not None)
 
 
 def _read_address(
@@ -220,26 +213,26 @@ def _read_address(
 def parsed_groups(
     imported: Iterable[import_captures.ImportedGroup],
     *,
-    is_shown: Callable[[str | None], bool],
+    print_notes: bool = True,
     all_notes: bool = False,
 ) -> Iterator[ParsedGroup]:
     """Yield the group of each import result, or an `InputError` for an invalid group.
 
-    If ``is_shown`` returns true for a group id, print its notes on assumptions that change results.
-    With ``all_notes``, print all its notes.
+    With ``print_notes``, print the notes on assumptions that change results; with ``all_notes``,
+    print all notes.
     """
     for one in imported:
         if one.unused is not None:
             print_note(one.unused)
         elif one.group is not None:
-            if is_shown(one.id):
+            if print_notes:
                 _print_notes(one, one.group, all_notes=all_notes)
             yield one.id, one.group
         elif one.document is not None:
             yield one.id, OtherKindError(one.document)
         elif one.error is not None:
             yield one.id, InputError(one.error)
-        elif is_shown(one.id):
+        elif print_notes:
             print_note(f"skipped {one.id!r}: {one.skipped}")
 
 
@@ -294,20 +287,12 @@ ParsedDocument = tuple[str | None, KindDocument | InputError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherKinds:
-    """Settings with which a command processes share groups, Streams or Connect.
-
-    Parameters
-    ----------
-    kind
-        Kind of the documents that the selected assignor reads; None if the source decides.
-    output
-        Directory for the files of the results, or for one directory per document.
-    """
+    """Settings with which a command processes share groups, Streams or Connect."""
 
     process: Callable[[KindDocument], GroupResult]
     layout: TableLayout
-    kind: Kind | None = None
-    output: Path | None = None
+    kind: Kind | None = None  # that the selected assignor reads; None if the source decides
+    output: Path | None = None  # directory for the files, or for one directory per document
 
 
 def consumer_groups(
@@ -321,16 +306,11 @@ def consumer_groups(
 
     If the source contains documents of other kinds, process them and end the command. They are
     errors if ``others`` is None.
-
-    Raises
-    ------
-    InputError
-        If the source has no document with one of the ids.
     """
     file, options = source.file, source.import_options()
     ids = set(source.group or ()) if isinstance(source, SelectedGroups) else set()
     if others is None or others.kind is Kind.CONSUMER:
-        return _with_ids(file, read_source(file, options, selected=ids), options, ids)
+        return read_source(file, options, selected=ids)
     if others.kind is not None:
         if file != STDIN and not file.is_file():
             raise InputError(
@@ -343,12 +323,11 @@ def consumer_groups(
     groups = list(read_source(file, options, selected=ids, print_notes=print_notes))
     found = _documents_of_other_kinds(groups)
     if not found:
-        return _with_ids(file, groups, options, ids)
-    selected_documents = list(_with_ids(file, found, ImportOptions(), ids))
+        return groups
     process = others.process
     if others.output is not None:
-        process = _with_files(process, selected_documents, others.output)
-    process_documents(file, process, selected_documents, output_format, others.layout)
+        process = _with_files(process, found, others.output)
+    process_documents(file, process, found, output_format, others.layout)
     raise typer.Exit
 
 
@@ -365,23 +344,6 @@ def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocu
         return one.document if isinstance(one, OtherKindError) else one
 
     return [(id, document(id, one)) for id, one in entries]
-
-
-def _with_ids(
-    file: Path,
-    parsed: Iterable[tuple[str | None, T | InputError]],
-    options: ImportOptions,
-    ids: set[str],
-) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return the selected entries and all errors, or raise InputError if an id is missing."""
-    if not ids or options.together:  # groups with these ids were joined to one
-        return parsed
-    parsed = list(parsed)
-    missing = sorted(ids.difference(id for id, _ in parsed))
-    if missing:
-        known = display.names(sorted(id for id, _ in parsed if id is not None)) or "none"
-        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}; its groups: {known}")
-    return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
 
 
 def _with_files(

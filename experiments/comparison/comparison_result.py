@@ -10,14 +10,9 @@ from kassay.reference.model.load_metrics import MEASURES, Measure
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """Value of one measure for an assignment, with the best known value and a bound.
+    """Value of one measure for an assignment, with the best known value and a proven lower bound.
 
-    Parameters
-    ----------
-    value
-        Value of the assignment, None if it is unknown.
-    best, bound
-        Best known value, and a proven lower bound on the optimum; None if they are unknown.
+    None means an unknown number.
     """
 
     value: int | None = None

@@ -104,39 +104,21 @@ class DocumentCounterexample:
 class DocumentHunt:
     """Search for counterexamples of one assignor on one measure.
 
-    Parameters
-    ----------
-    measure
-        Name of a measure of the comparison, or ``violations``.
-    limits
-        Limits of the search for the minimum of a measure.
-    excess
-        Minimum difference between the value and the minimum of the measure in a counterexample.
-    attempts
-        Maximum number of documents to try while one document is shrunk.
-    searched, above
-        Number of documents searched, and number of counterexamples among them.
-    names
-        Names of the measures in all results, as keys in the order of their first occurrence.
+    A counterexample exceeds the minimum of the measure by at least ``excess``. While one is shrunk,
+    at most ``attempts`` documents are tried.
     """
 
     assignor: str
-    measure: str
-    limits: SearchLimits
+    measure: str  # name of a measure of the comparison, or ``violations``
+    limits: SearchLimits  # of the search for the minimum of a measure
     excess: int = 1
     attempts: int = 1_000
-    searched: int = 0
-    above: int = 0
-    names: dict[str, None] = field(default_factory=dict)
+    searched: int = 0  # number of documents
+    above: int = 0  # number of counterexamples among them
+    names: dict[str, None] = field(default_factory=dict)  # of the measures in all results
 
     def search(self, documents: Iterable[KindDocument]) -> Iterator[DocumentCounterexample]:
-        """Search documents for counterexamples, and yield each shrunk counterexample once.
-
-        Raises
-        ------
-        UsageError
-            If the results do not have the measure.
-        """
+        """Yield each shrunk counterexample once. Raise UsageError for an unknown measure."""
         found: dict[str, None] = {}
         for document in documents:
             self.searched += 1

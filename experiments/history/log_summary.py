@@ -321,12 +321,8 @@ def log_files(paths: Sequence[str]) -> list[Path] | None:
 
     The content decides, not the name: Parquet files and output of ``kafka-dump-log.sh`` are
     records, other files are logs. URIs are records. In a directory, only files with the suffix of
-    a text and rotated logs such as ``server.log.2024-05-01-10`` are read.
-
-    Raises
-    ------
-    InputError
-        If the paths contain records and also logs.
+    a text and rotated logs such as ``server.log.2024-05-01-10`` are read. Raise InputError if the
+    paths contain records and also logs.
     """
     logs: list[Path] = []
     records: list[Path] = []
@@ -373,11 +369,7 @@ def summarise_logs(
 
     The lines of all files are merged in order of their times. Rotated logs, and logs of several
     brokers and clients, can be given in any order. ``on_rebalance`` is called with each rebalance.
-
-    Raises
-    ------
-    InputError
-        If no line of the files is a message about a rebalance.
+    Raise InputError if no line of the files is a message about a rebalance.
     """
     merged = heapq.merge(*map(events_of_file, files), key=lambda event: event.time or 0)
     found = summarise_events(_without_copies(merged), on_rebalance=on_rebalance)

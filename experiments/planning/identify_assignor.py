@@ -159,10 +159,7 @@ def installed_client(group: Group) -> str | None:
 def client_assignors(client: str) -> tuple[str, ...]:
     """Return the assignors of an installed client library.
 
-    Raises
-    ------
-    InputError
-        If the library is unknown, not installed, or has no assignor for consumer groups.
+    Raise InputError if it is unknown, not installed, or has no assignor for consumer groups.
     """
     library, version = parse_library_version(client)
     if not library.assignors_of(version):

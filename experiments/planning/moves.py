@@ -219,24 +219,12 @@ def owned_loads(group: Group) -> dict[str, Load]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStep:
-    """Moves of a plan that lower the loads only if all of them are made.
+    """Moves of a plan that lower the loads only if all of them are made."""
 
-    Parameters
-    ----------
-    moves
-        The moves, in the order of the plan.
-    loads
-        Each member with a changed load: (member, load before, load after).
-    makespan
-        Maximum load of all members: (before, after).
-    units
-        Units of the members, with which the text converts relative loads.
-    """
-
-    moves: tuple[Move, ...]
-    loads: tuple[tuple[str, int, int], ...]
-    makespan: tuple[int, int]
-    units: LoadUnits
+    moves: tuple[Move, ...]  # in the order of the plan
+    loads: tuple[tuple[str, int, int], ...]  # (member, before, after) of changed loads
+    makespan: tuple[int, int]  # maximum load of all members: (before, after)
+    units: LoadUnits  # of the members
 
     def __str__(self) -> str:
         chain = ", ".join(

@@ -96,15 +96,10 @@ class StreamsApplicationError(UnplannableGroupError):
 
 
 def check_planning_start(group: Group) -> None:
-    """Raise UnplannableGroupError if a plan cannot start from the group's current owners.
+    """Raise StreamsApplicationError for a Kafka Streams application.
 
-    Raises
-    ------
-    UnplannableGroupError
-        If the group is rebalancing, and its source shows no owners, or members without
-        subscription and partitions.
-    StreamsApplicationError
-        If the group is a Kafka Streams application.
+    Raise UnplannableGroupError if the group is rebalancing, and its source shows no owners, or
+    members without subscription and partitions.
     """
     caveat = streams_caveat(group)
     if caveat is not None:

@@ -481,11 +481,7 @@ def autoscaler_values(
     The numbers of replicas are limited to the first and the last useful number. KEDA also rounds
     the number up to the next useful one: its formula maps the lag to a number of replicas, with
     ``lag_threshold`` messages per replica. The HPA cannot round; a comment lists the numbers.
-
-    Raises
-    ------
-    InputError
-        If the group has no useful number of members.
+    Raise InputError if the group has no useful number of members.
     """
     useful = [(step.members, step.load) for step in found.steps if step.is_useful]
     if not useful:

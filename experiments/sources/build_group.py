@@ -86,6 +86,10 @@ class ImportOptions:
 
 
 _SHOWN_PARTITIONS = 5
+_RATE = (
+    "kassay import --weights rate with --bootstrap-server HOST:PORT or with two captures of the "
+    "offsets"
+)
 _NOTABLE_LAG = 1_000
 """Minimum lag of a group, in messages, for a note that few members have most of the lag."""
 _NOTES = {
@@ -478,8 +482,8 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
     source = options.weight_source
     if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
-            f"a group document contains no {source}; "
-            f"set weights when the group is imported: kassay import --weights {source}"
+            f"a group document contains no {source}; set weights when the group is imported: "
+            + (_RATE if source is WeightSource.RATE else "kassay import --weights lag")
         )
 
     weights = {
@@ -552,7 +556,7 @@ def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
         yield (
             f"{100 * sums[few - 1] // lag.total()}% of the lag is on partitions of {few} of "
             f"{len(lag)} members, most on {lag.most_common(1)[0][0] or 'none'}: check the "
-            "rate of these partitions (--weights rate), their records and their consumers"
+            f"rate of these partitions ({_RATE}), their records and their consumers"
         )
 
 
@@ -577,9 +581,8 @@ def _rate(observed: ObservedGroup, partition: PartitionKey, notes: list[str]) ->
     appended = observed.appended.get(partition)
     if appended is None:
         raise InputError(
-            f"no rate is known for {partition[0]}-{partition[1]}: a rate "
-            "needs two samples of a live cluster, and a leader of the partition in both; use "
-            "kassay import --bootstrap-server --weights rate"
+            f"no rate is known for {partition[0]}-{partition[1]}: a rate needs two samples, and a "
+            f"leader of the partition in both; use {_RATE}, or give --weights FILE"
         )
     if appended < 0:
         notes.append("partitions that lost messages between the samples have weight 0")

@@ -1,7 +1,7 @@
 """Store the table rows, partition counts and partition sizes in the output of tools."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kassay.experiments.sources.clean_lines import FORMS
@@ -25,9 +25,21 @@ class DocumentRows:
     shows_owners: bool = True  # the format can show owners
     partition_counts: Counts = field(default_factory=dict)
     minimum_counts: Counts = field(default_factory=dict)  # lower bounds of partition counts
-    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
+    # Bytes by broker, topic and partition number.
+    replica_sizes: Mapping[tuple[int | None, str, int], int] = field(default_factory=dict)
+    # Bytes of the largest replica, because the tool does not show the leader.
+    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
     cluster: str | None = None
+
+    def stated_values(self) -> Iterator[tuple[tuple[object, ...], object]]:
+        """Yield the words that name a count, an id or a size of a topic, and its value."""
+        for topic, count in self.partition_counts.items():
+            yield ("number of partitions of topic", topic), count
+        for topic, id in self.topic_ids.items():
+            yield ("id of topic", topic), id
+        for (broker, topic, number), size in self.replica_sizes.items():
+            yield ("size on broker", broker, "of topic", topic, "partition", number), size
 
     def tables(self) -> list[ParsedTable]:
         """Convert the rows to tables like those of ``kafka-consumer-groups.sh``."""
@@ -48,13 +60,17 @@ class DocumentRows:
 NO_ROWS = DocumentRows()
 
 
-def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
-    """Set the partition count of a topic, or raise InputError if it has another count."""
-    if counts.setdefault(topic, count) != count:
-        raise InputError(
-            f"{where}: topic {topic!r} has {count} partitions here, "
-            f"but {counts[topic]} in another part of the input; remove the wrong part"
-        )
+def add_stated_values(
+    known: dict[object, tuple[str, object]], rows: DocumentRows, file: str
+) -> None:
+    """Add values with their file. Raise InputError if another value is known."""
+    for words, value in rows.stated_values():
+        first, other = known.setdefault(words, (file, value))
+        if other != value:
+            raise InputError(
+                f"{file}: {' '.join(map(str, words))} is {value}, but {other} in {first}; remove "
+                "one of the two"
+            )
 
 
 def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
@@ -75,11 +91,16 @@ def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
     counts: dict[str, int] = {}
     minimum: dict[str, int] = {}
     sizes: dict[tuple[str, int], int] = {}
+    replicas: dict[tuple[int | None, str, int], int] = {}
+    known: dict[object, tuple[str, object]] = {}
     for part in parts:
-        for topic, count in part.partition_counts.items():
-            add_count(counts, topic, count, name)
+        add_stated_values(known, part, name)
+        counts |= part.partition_counts
         minimum |= {k: max(n, minimum.get(k, 0)) for k, n in part.minimum_counts.items()}
+        replicas |= part.replica_sizes
         sizes |= {k: max(n, sizes.get(k, 0)) for k, n in part.sizes.items()}
+        for (_, topic, number), size in part.replica_sizes.items():
+            sizes[topic, number] = max(size, sizes.get((topic, number), 0))
     return DocumentRows(
         offsets=tuple(row for part in parts for row in part.offsets),
         members=tuple(row for part in parts for row in part.members),
@@ -88,6 +109,7 @@ def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
         partition_counts=counts,
         minimum_counts={k: n for k, n in minimum.items() if n > counts.get(k, 0)},
         sizes=sizes,
+        replica_sizes=replicas,
         topic_ids={k: v for part in parts for k, v in part.topic_ids.items()},
         cluster=next((part.cluster for part in parts if part.cluster), None),
     )

@@ -5,7 +5,7 @@ and converted. Options add subscriptions, hosts, speeds and weights from files, 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -15,7 +15,12 @@ from typing import TextIO
 
 from kassay.experiments.sources import build_group as group_builder
 from kassay.experiments.sources import kind_captures
-from kassay.experiments.sources.capture_contents import NO_ROWS, DocumentRows, merge_rows
+from kassay.experiments.sources.capture_contents import (
+    NO_ROWS,
+    DocumentRows,
+    add_stated_values,
+    merge_rows,
+)
 from kassay.experiments.sources.line_account import UNKNOWN_LINE
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.read_capture import read_capture
@@ -35,6 +40,7 @@ from kassay.reference.documents.kind_documents import (
     OtherKindError,
     read_kind_documents,
 )
+from kassay.reference.model import display
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import MAX_SPEED, Group, Member, WeightSource
@@ -68,6 +74,7 @@ class ImportedGroup:
     error: str | None = None
     skipped: str | None = None
     unused: str | None = None  # files of a directory that are not used, and why
+    is_unread_file: bool = False  # ``error`` is the error of a file that can contain any group
     is_document: bool = False
     option_notes: tuple[str, ...] = ()  # notes that options add to a group document
     # Group of another kind; ``error`` is the error of readers of consumer groups.
@@ -111,16 +118,11 @@ def import_groups(
             "speeds can be measured only in a running cluster: kassay import --bootstrap-server "
             "HOST:PORT --speeds rate"
         )
-    files = [path for path in paths if not path.is_dir()] if is_joined else []
-    if len(files) > 1:
-        joined = chain.from_iterable(
-            _texts_or_error(path, stdin=stdin, group=group) for path in files
-        )
-        yield from _import_texts(joined, options, is_named=group is not None, empty=empty)
-        paths = [path for path in paths if path.is_dir()]
-    for path in paths:
+    files = [path for path in paths if is_joined and not path.is_dir()]
+    for batch in (files, *([path] for path in paths if path not in files)):
+        each = (_texts_or_error(path, stdin=stdin, group=group) for path in batch)
         try:
-            texts = source_texts(path, stdin=stdin, group=group)
+            texts = chain.from_iterable(each)
             yield from _import_texts(texts, options, is_named=group is not None, empty=empty)
         except InputError as error:
             yield ImportedGroup(None, error=str(error))
@@ -177,8 +179,12 @@ def _groups_of_captures(
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
     """Yield the consumer groups of captures, then groups of other kinds."""
-    snapshot = contents.options.snapshot
-    groups = merge_captures(captures, unreadable_files=unreadable, snapshot=snapshot)
+    groups = merge_captures(
+        captures,
+        unreadable_files=unreadable,
+        snapshot=contents.options.snapshot,
+        are_samples=contents.options.weight_source == WeightSource.RATE,
+    )
     if not (groups or unreadable or documents):
         yield from _without_groups(captures, contents)
     for id in sorted(groups):
@@ -217,7 +223,7 @@ def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture
     except InputError as error:
         if text.may_be_unrelated:
             return ImportedGroup(None, unused=f"not used: {error}")
-        return ImportedGroup(text.group, error=str(error))
+        return ImportedGroup(text.group, error=str(error), is_unread_file=True)
     return capture
 
 
@@ -249,11 +255,12 @@ def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
     if not account.is_used and all(one.message == UNKNOWN_LINE for one in account.problems):
         line = account.problems[0].line if account.problems else 1
         message = f"{capture.name}:{line}: {_NO_TABLE}"
-        yield ImportedGroup(capture.group, error=message)
+        yield ImportedGroup(capture.group, error=message, is_unread_file=True)
     elif account.problems and not (
         capture.groups or any(table.rows for table in capture.read.kind_tables)
     ):
-        yield ImportedGroup(capture.group, error=str(account.error(account.problems[0])))
+        problem = str(account.error(account.problems[0]))
+        yield ImportedGroup(capture.group, error=problem, is_unread_file=True)
 
 
 def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGroup]:
@@ -305,10 +312,13 @@ class _Contents:
     def __init__(self, options: group_builder.ImportOptions) -> None:
         self.options = options
         self.found: dict[str | None, DocumentRows] = {None: options.content}
+        # First file and value of each statement, by cluster.
+        self.stated: dict[str | None, dict[object, tuple[str, object]]] = {}
 
     def add(self, capture: Capture) -> None:
         for content in capture.read.contents:
-            counts = replace(content, offsets=(), members=(), states=())
+            add_stated_values(self.stated.setdefault(content.cluster, {}), content, capture.name)
+            counts = replace(content, offsets=(), members=(), states=(), replica_sizes={})
             parts = (self._of(content.cluster), counts)
             self.found[content.cluster] = merge_rows(parts, capture.name)
 
@@ -350,6 +360,18 @@ def imported_group(
         return ImportedGroup(name, group=build())
     except InputError as error:
         return ImportedGroup(name, error=str(error))
+
+
+def select_imported(
+    imported: Iterable[ImportedGroup], ids: Collection[str], *, source: str
+) -> Iterator[ImportedGroup]:
+    """Yield the groups with the ids, and the errors of files. Raise InputError for other ids."""
+    found = list(imported)
+    known = {one.id for one in found if one.id is not None and one.skipped is None}
+    if missing := sorted(set(ids) - known):
+        names = display.names(sorted(known)) or "none"
+        raise InputError(f"{source} contains no group {missing[0]!r}; its groups: {names}")
+    yield from (one for one in found if one.id is None or one.id in ids or one.is_unread_file)
 
 
 def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:

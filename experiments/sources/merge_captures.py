@@ -20,6 +20,7 @@ PartitionKey = tuple[str, int]
 Racks = tuple[tuple[str | None, ...], ...]
 AssignedNumbers = Iterable[tuple[str, Iterable[int]]]
 DescribedRow = table_rows.MemberRow | table_rows.OffsetRow | table_rows.StateRow
+_OFFSETS = TableKind.OFFSETS
 _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -171,19 +172,18 @@ def merge_captures(
     *,
     unreadable_files: Iterable[Path] = (),
     snapshot: Snapshot | None = None,
+    are_samples: bool = False,
 ) -> dict[str, ObservedGroup]:
     """Merge captures into one `ObservedGroup` per group id.
 
     A contradiction is stored as the error of its group. Each group lists the unreadable files in
     the directories of its captures. If captures are of several clusters, ids are ``CLUSTER/GROUP``.
+    With ``are_samples``, the offsets of a group in two files are samples of its rate.
     """
     groups: dict[str, ObservedGroup] = {}
     ordered = [_one_snapshot(capture, snapshot, groups) for capture in captures]
     tables = [(capture, table) for capture in ordered for table in capture.read.tables]
-    has_clusters = len({table.cluster for _, table in tables} - {None}) > 1
-    # Members tables come first, because they list all members.
-    for capture, table in sorted(tables, key=lambda each: each[1].kind != TableKind.MEMBERS):
-        _add_table(groups, capture, table, has_clusters=has_clusters)
+    _add_tables(groups, tables, are_samples=are_samples)
     for capture in ordered:
         for notice in capture.read.notices:
             _add_notice(groups, capture, notice)
@@ -287,7 +287,7 @@ def _one_snapshot(
             if isinstance(row, DescribedRow):
                 parts.setdefault(capture.group_of(row, table), []).append(row)
         for group, rows in parts.items():
-            part = replace(table, rows=tuple(rows), group=table.group)
+            part = replace(table, rows=tuple(rows), file=capture.name)
             tables.setdefault((table.cluster, group, table.kind), []).append(part)
     notices = list(capture.read.notices)
     for (_, group, kind), parts_of_group in tables.items():
@@ -327,8 +327,9 @@ def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows
         is_same = bool(current) and table.columns == current[0].columns
         if again and agree and is_same and len(again) == len(table.rows):
             continue  # pasted twice
+        lists_all = table.kind is TableKind.MEMBERS and "#PARTITIONS" in table.columns
         is_other = (bool(again) and (is_same or not agree)) or (
-            bool(known) and table.kind is TableKind.MEMBERS and "#PARTITIONS" in table.columns
+            bool(known) and lists_all and not len(known) == len(again) == len(table.rows)
         )
         if is_other or not snapshots:
             snapshots.append([table])
@@ -369,47 +370,109 @@ def _agree(left: table_rows.TableRow, right: table_rows.TableRow) -> bool:
     return all(one == other or {None, "-"} & {one, other} for one, other in pairs)
 
 
-def _add_table(
+def _add_tables(
+    groups: dict[str, ObservedGroup],
+    tables: list[tuple[Capture, table_rows.ParsedTable]],
+    *,
+    are_samples: bool,
+) -> None:
+    has_clusters = len({table.cluster for _, table in tables} - {None}) > 1
+    by_group: dict[str, list[table_rows.ParsedTable]] = {}
+    # Members tables come first, because they list all members.
+    for capture, table in sorted(tables, key=lambda each: each[1].kind != TableKind.MEMBERS):
+        group = _group_of_table(groups, capture, table, has_clusters=has_clusters)
+        by_group.setdefault(group.id, []).append(table)
+    for id, found in by_group.items():
+        used = _with_rate(groups[id], found) if are_samples else found
+        for kind in dict.fromkeys(table.kind for table in used):
+            of_kind = [table for table in used if table.kind is kind]
+            groups[id].error = groups[id].error or _second_table(id, of_kind)
+        for table in used:
+            _add_rows(groups[id], table)
+
+
+def _with_rate(
+    group: ObservedGroup, tables: list[table_rows.ParsedTable]
+) -> list[table_rows.ParsedTable]:
+    """Add the growth of the offsets between two files. Return the tables without the old offsets.
+
+    The second sample is the one with the greater sum, because end offsets only grow.
+    """
+    ends: dict[str, dict[PartitionKey, int]] = {}
+    for table in tables:
+        for row in table.rows:
+            if isinstance(row, table_rows.OffsetRow) and row.end is not None:
+                ends.setdefault(table.file, {})[str(row.topic), row.partition or 0] = row.end
+    if len(ends) != 2 or len(set(map(frozenset, ends.values()))) > 1:
+        return tables
+    (old, first), (new, second) = sorted(ends.items(), key=lambda one: sum(one[1].values()))
+    group.appended = {key: end - first[key] for key, end in second.items()}
+    group.notes.append(f"weights are messages appended from {old} to {new}")
+    return [one for one in tables if one.file != old or one.kind is not _OFFSETS]
+
+
+def _second_table(group: str, tables: Sequence[table_rows.ParsedTable]) -> str | None:
+    """Return an error if the tables of one kind in two files differ, else None."""
+    if len({table.file for table in tables}) == 1 or len(snapshots := _snapshots(tables)) == 1:
+        return None
+    second = snapshots[1][0]
+    keys = {_key(row) for row in second.rows}
+    others = [one.file for one in snapshots[0] if not keys.isdisjoint(map(_key, one.rows))]
+    return (
+        f"{second.file}:{second.rows[0].line}: a second {second.kind} table of group {group!r}, "
+        f"which differs from that in {(others or [snapshots[0][0].file])[0]}; remove one of the two"
+        + (", or compute rates from both with --weights rate" if second.kind is _OFFSETS else "")
+    )
+
+
+def _group_of_table(
     groups: dict[str, ObservedGroup],
     capture: Capture,
     table: table_rows.ParsedTable,
     *,
     has_clusters: bool,
-) -> None:
+) -> ObservedGroup:
+    """Return the group of all rows of a table. Raise InputError if it has no valid id."""
+    row = table.rows[0]
+    name = capture.group_of(row, table) if isinstance(row, DescribedRow) else None
+    if name is None:
+        message = "the table does not name its group; give --name GROUP"
+        raise error_at(capture.name, row.line, message)
+    if _CONTROL.search(name):
+        message = f"the id of a group contains a control character: {name!r}"
+        raise error_at(capture.name, row.line, message)
+    cluster = table.cluster if has_clusters else None
+    id = name if cluster is None else f"{cluster}/{name}"
+    group = groups.setdefault(id, ObservedGroup(id, cluster=cluster))
+    group.directories.add(str(Path(capture.name).parent))
+    if capture.group_source and not (table.group or capture.only_group):
+        note = f"the id of the group is {capture.group_source}, because no capture names it"
+        group.notes[:] = [note]
+    return group
+
+
+def _add_rows(group: ObservedGroup, table: table_rows.ParsedTable) -> None:
+    group.is_described |= table.states_rebalances
+    group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
     for row in table.rows:
-        if isinstance(row, DescribedRow):
-            name = capture.group_of(row, table)
-            if name is None:
-                message = "the table does not name its group; give --name GROUP"
-                raise error_at(capture.name, row.line, message)
-            cluster = table.cluster if has_clusters else None
-            if _CONTROL.search(name):
-                message = f"the id of a group contains a control character: {name!r}"
-                raise error_at(capture.name, row.line, message)
-            id = name if cluster is None else f"{cluster}/{name}"
-            group = groups.setdefault(id, ObservedGroup(id, cluster=cluster))
-            group.directories.add(str(Path(capture.name).parent))
-            if capture.group_source and not (row.group or table.group or capture.only_group):
-                note = f"the id of the group is {capture.group_source}, because no capture names it"
-                group.notes[:] = [note]
-            if isinstance(row, table_rows.MemberRow) and "CURRENT-EPOCH" in table.columns:
-                # Members of the classic protocol have no epoch.
-                group.protocol = group.protocol or group_model.Protocol.CLASSIC
-            group.has_offsets |= isinstance(row, table_rows.OffsetRow)
-            group.is_described |= table.states_rebalances
-            group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
-            try:
-                _add_row(group, row, f"{capture.name}:{row.line}")
-            except InputError as error:
-                group.error = group.error or str(error)
-            if (
-                isinstance(row, table_rows.OffsetRow)
-                and {"CONSUMER-ID", "HOST"} <= set(table.columns)
-                and row.consumer_id is None
-                and row.topic is not None
-                and row.partition is not None
-            ):
-                group.unowned.add((row.topic, row.partition))
+        if not isinstance(row, DescribedRow):
+            continue
+        if isinstance(row, table_rows.MemberRow) and "CURRENT-EPOCH" in table.columns:
+            # Members of the classic protocol have no epoch.
+            group.protocol = group.protocol or group_model.Protocol.CLASSIC
+        group.has_offsets |= isinstance(row, table_rows.OffsetRow)
+        try:
+            _add_row(group, row, f"{table.file}:{row.line}")
+        except InputError as error:
+            group.error = group.error or str(error)
+        if (
+            isinstance(row, table_rows.OffsetRow)
+            and {"CONSUMER-ID", "HOST"} <= set(table.columns)
+            and row.consumer_id is None
+            and row.topic is not None
+            and row.partition is not None
+        ):
+            group.unowned.add((row.topic, row.partition))
 
 
 def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
@@ -440,11 +503,6 @@ def _add_member(group: ObservedGroup, row: table_rows.MemberRow, where: str) -> 
     if row.partitions is None:
         group.hides_partitions = True
         return
-    if member.count is not None and member.count != row.partitions:
-        raise InputError(
-            f"{where}: member {member.id!r} has {row.partitions} partitions here but "
-            f"{member.count} in another capture: {_RETRY}"
-        )
     member.count = row.partitions
     if row.target is not None and row.epoch is not None:
         target = _pairs(row.target)

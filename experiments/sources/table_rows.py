@@ -400,4 +400,5 @@ class ParsedTable:
     line: int
     group: str | None = None
     cluster: str | None = None
+    file: str = ""
     states_rebalances: bool = False  # the tool warns if the group is rebalancing

@@ -15,11 +15,9 @@ from typing import Any
 
 from kassay.experiments.sources.capture_contents import (
     NO_ROWS,
-    Counts,
     DocumentRows,
     FoundText,
     JsonFields,
-    add_count,
     merge_rows,
     require_last_page,
 )
@@ -588,7 +586,7 @@ _NAMED_VALUES = ({"field", "value"}, {"name", "value"}, {"key", "value"})
 
 def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
     """Read partition counts from the output of ``kcat -L -J``."""
-    counts: Counts = {}
+    found = []
     for topic in document.each("topics"):
         numbers = sorted(partition.integer("partition") for partition in topic.each("partitions"))
         if numbers != list(range(len(numbers))):
@@ -596,19 +594,23 @@ def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
                 f"{topic.where}: partition numbers must be 0, 1, 2 and so on without gaps, "
                 f"got {numbers}"
             )
-        add_count(counts, topic.text("topic"), len(numbers), topic.where)
-    return DocumentRows(partition_counts=counts)
+        found.append(DocumentRows(partition_counts={topic.text("topic"): len(numbers)}))
+    return merge_rows(found, document.where)
 
 
 def _log_dirs(document: JsonFields, _line: int) -> DocumentRows:
-    """Read the size of each partition in bytes from ``kafka-log-dirs.sh``.
+    """Read the size of each replica in bytes from ``kafka-log-dirs.sh``.
 
-    The size of a partition is the size of its largest replica, because the tool does not show
-    the leader. Replicas that are being copied to another directory do not count.
+    Replicas that are being copied to another directory do not count.
     """
-    sizes: dict[tuple[str, int], int] = {}
-    directories = [each for broker in document.each("brokers") for each in broker.each("logDirs")]
-    for row in (row for directory in directories for row in directory.each("partitions")):
+    sizes: dict[tuple[int | None, str, int], int] = {}
+    rows = (
+        (broker.optional_integer("broker"), row)
+        for broker in document.each("brokers")
+        for directory in broker.each("logDirs")
+        for row in directory.each("partitions")
+    )
+    for broker, row in rows:
         partition = row.text("partition")
         match = _PARTITION.fullmatch(partition)
         if match is None:
@@ -617,9 +619,9 @@ def _log_dirs(document: JsonFields, _line: int) -> DocumentRows:
         if size < 0:
             raise InputError(f"{row.where}.size: must be at least 0, got {size}")
         if row.table.get("isFuture") is not True:
-            key = match["topic"], int(match["number"])
+            key = broker, match["topic"], int(match["number"])
             sizes[key] = max(size, sizes.get(key, 0))
-    return DocumentRows(sizes=sizes)
+    return DocumentRows(replica_sizes=sizes)
 
 
 def _reassignment(document: JsonFields, *, is_complete: bool) -> DocumentRows:

@@ -22,12 +22,12 @@ from kassay.experiments.sources.import_captures import (
     ImportedGroup,
     import_groups,
     join_imported,
+    select_imported,
 )
 from kassay.experiments.sources.kind_captures import read_connect_cluster
 from kassay.experiments.sources.weight_windows import append_sample
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model import display
 from kassay.reference.model.errors import InputError
 
 
@@ -65,7 +65,7 @@ def import_(
             options.paths or (), known, stdin=sys.stdin, empty=empty, is_joined=True
         )
         if groups:
-            imported = _selected(imported, groups)
+            imported = select_imported(imported, groups, source="the input")
         if known.together:
             imported = join_imported(imported)
     else:
@@ -88,18 +88,6 @@ def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptio
     append_sample(file, ends, cluster=live.cluster_id())
     if errors := [one.error for one in found if one.error is not None]:
         raise InputError("; ".join(errors))
-
-
-def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
-    found = list(imported)
-    known = sorted(one.id for one in found if one.id is not None)
-    yield from (one for one in found if one.id is None or one.id in ids)
-    for id in dict.fromkeys(ids):
-        if id not in known:
-            text = (
-                f"the input contains no group {id!r}; its groups: {display.names(known) or 'none'}"
-            )
-            yield ImportedGroup(id, error=text)
 
 
 def _check_usage(

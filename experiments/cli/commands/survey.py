@@ -140,7 +140,7 @@ def _read(
             for one in listed
             if one.skipped is not None
         ]
-        parsed = cli_groups.parsed_groups(listed, is_shown=lambda _: False)
+        parsed = cli_groups.parsed_groups(listed, print_notes=False)
     for id, group in parsed:
         if isinstance(group, OtherKindError):
             documents.append(group.document)

@@ -160,12 +160,8 @@ class Question:
 def check_solution(question: Question, solution: SolutionDocument) -> dict[str, object]:
     """Check a solution document against the requested group, levels and constraints.
 
-    Return the result as JSON.
-
-    Raises
-    ------
-    InputError
-        If a constraint refers to a member, topic or partition that the group does not have.
+    Return the result as JSON. Raise InputError if a constraint refers to a member, topic or
+    partition that the group does not have.
     """
     group, assignment = question.group, solution.assignment
     check_constraints(group, question.constraints)

@@ -10,7 +10,6 @@ from tests.stored_cases import stored_cases
 HEADER = "TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
 SHOP = f"GROUP {HEADER}\nshop orders 0 10 60 50 c-1 /10.0.0.1 c\n"
 
-
 SHOWN = {
     "error": lambda one: one.error or "",
     "unused": lambda one: one.unused or "",
