@@ -367,7 +367,7 @@ def select_imported(
 ) -> Iterator[ImportedGroup]:
     """Yield the groups with the ids, and the errors of files. Raise InputError for other ids."""
     found = list(imported)
-    known = {one.id for one in found if one.id is not None and one.skipped is None}
+    known = {one.id for one in found if one.id is not None}
     if missing := sorted(set(ids) - known):
         names = display.names(sorted(known)) or "none"
         raise InputError(f"{source} contains no group {missing[0]!r}; its groups: {names}")

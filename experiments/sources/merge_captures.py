@@ -433,8 +433,8 @@ def _group_of_table(
     has_clusters: bool,
 ) -> ObservedGroup:
     """Return the group of all rows of a table. Raise InputError if it has no valid id."""
-    row = table.rows[0]
-    name = capture.group_of(row, table) if isinstance(row, DescribedRow) else None
+    row = next(row for row in table.rows if isinstance(row, DescribedRow))
+    name = capture.group_of(row, table)
     if name is None:
         message = "the table does not name its group; give --name GROUP"
         raise error_at(capture.name, row.line, message)
@@ -445,7 +445,7 @@ def _group_of_table(
     id = name if cluster is None else f"{cluster}/{name}"
     group = groups.setdefault(id, ObservedGroup(id, cluster=cluster))
     group.directories.add(str(Path(capture.name).parent))
-    if capture.group_source and not (table.group or capture.only_group):
+    if capture.group_source and not (row.group or table.group or capture.only_group):
         note = f"the id of the group is {capture.group_source}, because no capture names it"
         group.notes[:] = [note]
     return group

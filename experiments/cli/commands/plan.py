@@ -96,7 +96,7 @@ def _plan_groups(
     limits: LimitOptions,
 ) -> None:
     """Plan all groups, and exit with the code of the worst result."""
-    groups, all_valid = _read(parsed)
+    groups, all_valid = _read(parsed, source)
     code = 0 if all_valid else application.BAD_INPUT
     names = cli_output.directory_names(one.id for one in groups) if len(groups) != 1 else [""]
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
@@ -177,7 +177,7 @@ def _plan(
         return application.call_interruptibly(search, lost=f"{group.label} has no plan")
 
 
-def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
+def _read(parsed_groups: Iterable[ParsedGroup], source: SelectedGroups) -> tuple[list[Group], bool]:
     """Print the errors of groups, and return the valid groups and whether all are valid."""
     groups, all_valid = [], True
     for id, parsed in parsed_groups:
@@ -186,6 +186,8 @@ def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
             all_valid = False
         else:
             groups.append(parsed)
+    if source.group and all_valid and not groups:
+        raise InputError(f"{source.file}: the selected groups have no members")
     return groups, all_valid
 
 
