@@ -1,8 +1,8 @@
 """Reconstruct the generations of a consumer group from its records in ``__consumer_offsets``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.message_decoder import DecodedRecord, Fields, RecordType
@@ -55,12 +55,6 @@ class Generation:
     partition_counts: tuple[tuple[str, int], ...] = ()
     skipped_epochs: int = 0
     cooperative: bool = False
-
-
-def generation_row(generation: Generation) -> dict[str, object]:
-    """Convert a generation to a row of the table ``generations``."""
-    # Arrow stores a pair as an entry with a topic and its partitions.
-    return asdict(generation) | {"protocol": str(generation.protocol)}
 
 
 def generation_of(row: Mapping[str, Any]) -> Generation:
@@ -117,9 +111,6 @@ def _observe(counts: dict[str, int], generation: Generation) -> None:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
     counts.update(generation.partition_counts)
-
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(slots=True)
@@ -268,7 +259,9 @@ class _Replay:
         matched = self._state.regexes.get(metadata["regex"] or "", ())
         return GenerationMember(
             id=id,
-            **_client_fields(metadata),
+            instance_id=metadata["instance_id"],
+            client_id=metadata["client_id"],
+            host=metadata["client_host"],
             rack=metadata["rack"] or None,
             subscription=tuple(sorted({*metadata["topics"], *matched})),
             assigned=None
@@ -289,7 +282,9 @@ def _classic_member(member: Fields) -> GenerationMember:
     claimed, generation = _claim(subscription or {})
     return GenerationMember(
         id=member["member_id"],
-        **_client_fields(member),
+        instance_id=member["instance_id"],
+        client_id=member["client_id"],
+        host=member["client_host"],
         rack=None if subscription is None else subscription["rack"] or None,
         subscription=None if subscription is None else tuple(subscription["topics"]),
         assigned=None if assignment is None else assigned_numbers(assignment["assigned"]),
@@ -324,13 +319,7 @@ def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
     return assigned_numbers(previous), max(stated, data["generation"])
 
 
-def _client_fields(member: Fields) -> Fields:
-    return {name: member[name] for name in ("instance_id", "client_id")} | {
-        "host": member["client_host"]
-    }
-
-
-def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
+def _put(table: dict[str, Any], key: str, value: object) -> None:
     if value is None:
         table.pop(key, None)
     else:

@@ -4,7 +4,6 @@ The reader of a running cluster joins no group.
 """
 
 import base64
-import binascii
 import json
 import re
 import time
@@ -175,7 +174,6 @@ def _json_record(key: str, payload: str | None) -> message_decoder.DecodedRecord
 
 
 def _fields(schema: tuple[message_decoder.Field, ...], document: object) -> message_decoder.Fields:
-    """Convert the fields of a dumped record to those of `message_decoder`."""
     if not isinstance(document, dict):
         raise message_decoder.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
@@ -196,25 +194,16 @@ def _value(field: message_decoder.Field, value: Any) -> Any:
         raise message_decoder.CorruptRecordError(f"the record lacks the field {field.name}")
     if field.name in _OF_CONSUMERS and isinstance(value, dict):
         return _fields(_OF_CONSUMERS[field.name].fields, value)
-    if field.type == "uuid":
-        return _uuid(value)
     # The tool prints undecodable bytes, and bytes of other applications, in base 64.
-    if field.type != "bytes":
+    if field.type not in ("uuid", "bytes"):
         return value
     try:
+        if field.type == "uuid":
+            return uuid.UUID(bytes=base64.urlsafe_b64decode(value + "=="))
         return base64.b64decode(value, validate=True)
-    except (binascii.Error, TypeError):
+    except (ValueError, TypeError):
         raise message_decoder.CorruptRecordError(
-            f"expected bytes in base 64, got {value!r:.60}"
-        ) from None
-
-
-def _uuid(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
-    except (binascii.Error, ValueError):
-        raise message_decoder.CorruptRecordError(
-            f"expected a topic id in base 64, got {text!r}"
+            f"expected {field.type} in base 64, got {value!r:.60}"
         ) from None
 
 

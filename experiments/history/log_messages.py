@@ -61,7 +61,7 @@ class LogEvent(NamedTuple):
 
     ``time`` is in milliseconds since 1970 or None, ``number`` a generation or epoch, ``size`` the
     number of members. ``client`` is the client whose log contains the message, or None for a
-    coordinator. ``session_timeout`` is in milliseconds.
+    coordinator. The timeouts are in milliseconds. ``supported`` are the names of assignors.
     """
 
     kind: LogEventKind
@@ -76,6 +76,8 @@ class LogEvent(NamedTuple):
     reason: str | None = None
     assignor: str | None = None
     session_timeout: int | None = None
+    rebalance_timeout: int | None = None
+    supported: str | None = None
     time: int | None = None
     file: str = ""
     line: int = 0
@@ -99,7 +101,6 @@ _Rules = dict[str, list[_Rule]]
 
 
 def _rules() -> dict[str, _Rules]:
-    """Read the patterns of ``log_messages.txt`` by section and first word."""
     sections: dict[str, _Rules] = {}
     for first, *others in read_data_file(__package__, "log_messages.txt"):
         if not others:
@@ -202,7 +203,6 @@ _RECORD_ASSIGNOR = re.compile(r"supportedProtocols=List\(([\w.-]+)\)")
 
 
 def _events_in_record(line: bytes, members: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the events in a printed record of a group or of an offset."""
     text = line.decode(errors="replace").strip()
     try:
         record = _text_record(text) or _json_record(text)
@@ -237,7 +237,6 @@ def _json_record(text: str) -> _GroupRecord | dict[str, Any]:
 
 
 def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the events between the previous record of a group and the given record."""
     before, known[record.group] = known.get(record.group, []), record.members
     shared = {**_CLASSIC, "group": record.group, "time": record.time}
     for kind, names, others in (
@@ -272,7 +271,7 @@ def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] |
 
 def _complete(fields: dict[str, Any], groups: dict[str, str]) -> bool:
     """Convert numbers, add the group of the client, and return whether the group is known."""
-    for name in ("number", "size", "session_timeout"):
+    for name in ("number", "size", "session_timeout", "rebalance_timeout"):
         if name in fields:
             fields[name] = int(fields[name])
     if fields.get("instance") in ("None", "null"):
@@ -330,7 +329,6 @@ def _decoded(text: bytes) -> str:
 
 
 def _text_in_json(line: bytes) -> bytes | None:
-    """Return the message of a log line in JSON, or None."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

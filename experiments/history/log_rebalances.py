@@ -38,8 +38,9 @@ class LogRebalance:
     ``started`` and ``ended`` are in milliseconds since 1970; ``ended`` is None if the log does not
     contain the end. ``joined``, ``left``, ``expired`` (session timeout) and ``timed_out`` (poll or
     rebalance timeout) are member ids or, in logs of clients, client ids. ``member`` caused the
-    rebalance. ``after_ms`` is the time from the leave of a restarted member to its join. ``lines``
-    are the lines of the first messages.
+    rebalance. ``absences`` are the longest times in ms until clients joined again, by the cause of
+    their leaves; ``leave_cause`` is that cause for ``member``. ``settings`` is a message with the
+    settings of a member. ``lines`` are the lines of the first messages.
     """
 
     group: str
@@ -57,8 +58,9 @@ class LogRebalance:
     expired: list[str] = field(default_factory=list)
     timed_out: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
-    after_ms: int | None = None
-    session_timeout: int | None = None
+    absences: dict[RebalanceCause, int] = field(default_factory=dict)
+    leave_cause: RebalanceCause | None = None
+    settings: LogEvent | None = None
     from_coordinator: bool = True
     is_stabilized: bool = False
     lines: list[LogEvent] = field(default_factory=list)
@@ -114,7 +116,7 @@ class RebalanceLog:
         self._recent: OrderedDict[int, LogRebalance] = OrderedDict()
         self._changes: list[LogEvent] = []
         self._clients: dict[str, _ClientState] = {}
-        self._departed: OrderedDict[str, int] = OrderedDict()
+        self._departed: OrderedDict[str, tuple[int, RebalanceCause]] = OrderedDict()
         self._has_coordinator = False
 
     def add(self, event: LogEvent) -> Iterator[LogRebalance]:
@@ -161,7 +163,6 @@ class RebalanceLog:
         self._open = one
 
     def _complete(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """End the open rebalance after an assignment, or if the group is empty."""
         one = self._open
         if one is None or event.number != one.number:
             return  # The log starts later, or the leader answers to an older generation.
@@ -173,7 +174,6 @@ class RebalanceLog:
         yield from self._close(event.time)
 
     def _start(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """Start a rebalance of the classic protocol, and end the open rebalance."""
         yield from self._close(event.time)
         number = (event.number or 0) + 1
         if self._recent and number <= next(reversed(self._recent)):
@@ -187,7 +187,6 @@ class RebalanceLog:
             self._apply_reason(one, one.member, event)
 
     def _apply_reason(self, one: LogRebalance, member: str, event: LogEvent) -> None:
-        """Record the member that caused a rebalance as joined or left."""
         if one.cause is RebalanceCause.JOIN:
             self._join(one, member, event.time)
         left = {
@@ -198,7 +197,7 @@ class RebalanceLog:
         if left is not None:
             if member not in left:
                 left.append(member)
-            self._depart(member, event.time)
+            self._depart(member, event.time, one.cause)
 
     def _at_epoch(self, event: LogEvent, number: int) -> Iterator[LogRebalance]:
         """Start or extend the rebalance of an epoch, or end it if its target is computed."""
@@ -245,7 +244,7 @@ class RebalanceLog:
         last = next(reversed(self._recent.values()), None)
         has_left = event.kind is LogEventKind.LEFT  # in the last rebalance, as its reason states
         if one is None and last and has_left and event.member in (*last.left, *last.timed_out):
-            last.session_timeout = event.session_timeout or last.session_timeout
+            last.settings = event if event.session_timeout else last.settings
         elif one is None or one.is_stabilized:
             self._add_change(event)
         else:
@@ -257,7 +256,6 @@ class RebalanceLog:
         del self._changes[:-_REMEMBERED]
 
     def _take_changes(self, one: LogRebalance) -> None:
-        """Add the changes since the last rebalance, from which an unknown cause is derived."""
         changes, self._changes = self._changes, []
         changes = [
             event
@@ -284,12 +282,13 @@ class RebalanceLog:
 
     def _apply(self, one: LogRebalance, event: LogEvent) -> None:
         one.show(event)
-        one.session_timeout = event.session_timeout or one.session_timeout
+        one.settings = event if event.session_timeout else one.settings
         name = _CHANGES.get(event.kind)
         if name is None:
             return
         stated = cause_of(event.reason)
-        if event.kind is LogEventKind.LEFT and stated is RebalanceCause.POLL_TIMEOUT:
+        has_left = event.kind is LogEventKind.LEFT
+        if has_left and stated is RebalanceCause.POLL_TIMEOUT:
             name = "timed_out"
         if event.kind is LogEventKind.TIMED_OUT and one.cause is RebalanceCause.LEAVE:
             one.cause = RebalanceCause.POLL_TIMEOUT  # as the log of the client states
@@ -300,30 +299,25 @@ class RebalanceLog:
             elif member not in listed:
                 listed.append(member)
                 if event.kind is not LogEventKind.REPLACED:
-                    self._depart(member, event.time)
-        if (
-            event.kind is LogEventKind.LEFT
-            and one.cause is RebalanceCause.LEAVE
-            and stated not in _PASSIVE
-        ):
+                    self._depart(member, event.time, _cause_of_change(event))
+        if has_left and one.cause is RebalanceCause.LEAVE and stated not in _PASSIVE:
             # The member is the one of the reason, which names no cause of the client.
             one.cause, one.left = stated, [each for each in one.left if each not in listed]
 
     def _join(self, one: LogRebalance, member: str, time: int | None) -> None:
         if member not in one.joined:
             one.joined.append(member)
-        departed = self._departed.pop(client_of(member), None)
+        departed, cause = self._departed.pop(client_of(member), (None, RebalanceCause.UNKNOWN))
         if departed is None or time is None or not 0 <= time - departed <= _RESTART_MS:
             return
-        if one.after_ms is None:
-            one.after_ms = time - departed
+        one.absences[cause] = max(time - departed, one.absences.get(cause, 0))
         if one.cause is RebalanceCause.JOIN and one.member in (member, None):
-            one.cause, one.member = RebalanceCause.RESTART, member
+            one.cause, one.member, one.leave_cause = RebalanceCause.RESTART, member, cause
 
-    def _depart(self, member: str, time: int | None) -> None:
+    def _depart(self, member: str, time: int | None, cause: RebalanceCause) -> None:
         if time is None or client_of(member) == member:
             return  # Member ids of the consumer protocol do not name the client.
-        self._departed[client_of(member)] = time
+        self._departed[client_of(member)] = time, cause
         if len(self._departed) > _REMEMBERED:
             self._departed.popitem(last=False)
 
@@ -421,7 +415,7 @@ class RebalanceLog:
             one.show(change)
             getattr(one, _CHANGES[change.kind]).append(change.member)
             if change.time is not None:
-                self._departed[change.member or ""] = change.time
+                self._departed[change.member or ""] = change.time, _cause_of_change(change)
         _take_cause(one, changes)
         return one
 
@@ -456,16 +450,20 @@ class RebalanceLog:
 
 def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
     """Set the cause of a rebalance from changes of members, and return whether there are any."""
-    for kind, cause in _CAUSE_OF_CHANGE.items():
+    for kind in _CAUSE_OF_CHANGE:
         found = next((event for event in changes if event.kind is kind), None)
         if found is not None:
-            stated = cause_of(found.reason)
-            one.cause = stated if stated not in _PASSIVE else cause
-            if one.cause is RebalanceCause.JOIN and one.after_ms is not None:
-                one.cause = RebalanceCause.RESTART
+            one.cause = _cause_of_change(found)
+            if one.cause is RebalanceCause.JOIN and one.absences:
+                one.cause, one.leave_cause = RebalanceCause.RESTART, next(iter(one.absences))
             one.member, one.reason = found.member or found.instance, found.reason
             return True
     return False
+
+
+def _cause_of_change(event: LogEvent) -> RebalanceCause:
+    stated = cause_of(event.reason)
+    return _CAUSE_OF_CHANGE[event.kind] if stated in _PASSIVE else stated
 
 
 def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
@@ -485,7 +483,6 @@ _SET = re.compile(r"^(?:\w*Set|\w*Map|List)?[\[({]*(.*?)[\])}]*$", re.DOTALL)
 
 
 def _members(event: LogEvent) -> Iterable[str]:
-    """Return the members in a message, which may list them as a set of Java or Scala."""
     if event.member is None:
         return () if event.instance is None else (event.instance,)
     if event.kind is not LogEventKind.TIMED_OUT or event.client is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.history import log_messages
+from kassay.experiments.history.log_messages import LogEvent, RebalanceCause, client_of
 from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
 from kassay.reference.documents.files import STDIN, location, name_of, open_binary, without_gzip
 from kassay.reference.model.errors import InputError
@@ -29,6 +30,8 @@ _MAX_CLIENTS = 5_000
 _HOUR_MS = 3_600_000
 _MIN_COUNT = 2
 """Minimum number of rebalances with one cause for which kassay recommends a change."""
+_STUCK = (RebalanceCause.POLL_TIMEOUT, RebalanceCause.REBALANCE_TIMEOUT)
+"""Causes of a leave that static membership would only hide, because the client does not poll."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,11 +39,13 @@ class _Rebalances:
     """Number of rebalances of one cause, the clients that caused them, and their log lines."""
 
     rebalances: int = 0
+    rejoins: int = 0
     clients: Counter[str] = field(default_factory=Counter)
-    lines: list[log_messages.LogEvent] = field(default_factory=list)
+    lines: list[LogEvent] = field(default_factory=list)
 
     def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
         self.rebalances += 1
+        self.rejoins += one.cause is RebalanceCause.RESTART
         self.clients.update(clients)
         if len(self.clients) > _MAX_CLIENTS:
             self.clients = Counter({one: n for one, n in self.clients.items() if n > 1})
@@ -58,7 +63,7 @@ class Storm(_Rebalances):
     started: int
     ended: int
     not_stable_ms: int = 0
-    causes: Counter[log_messages.RebalanceCause] = field(default_factory=Counter)
+    causes: Counter[RebalanceCause] = field(default_factory=Counter)
 
     def record(self) -> dict[str, Any]:
         """Return the storm as JSON."""
@@ -81,13 +86,13 @@ class Storm(_Rebalances):
 class Commits:
     """Number of offset commits of a group, and the longest time (ms) between two of them."""
 
-    first: log_messages.LogEvent
-    last: log_messages.LogEvent
+    first: LogEvent
+    last: LogEvent
     number: int = 0
-    paused: log_messages.LogEvent | None = None  # last commit before the longest pause
+    paused: LogEvent | None = None  # last commit before the longest pause
     pause_ms: int = 0
 
-    def add(self, event: log_messages.LogEvent) -> None:
+    def add(self, event: LogEvent) -> None:
         """Count a commit, and update the longest time between two commits."""
         self.number += 1
         pause = (event.time or 0) - (self.last.time or 0)
@@ -117,7 +122,8 @@ class GroupLogSummary:
         self._group = group
         self._rebalances = 0
         self._hours: Counter[int] = Counter()
-        self._causes: dict[log_messages.RebalanceCause, _Rebalances] = {}
+        self._causes: dict[RebalanceCause, _Rebalances] = {}
+        self._preventable: dict[RebalanceCause, _Rebalances] = {}
         self._storm: Storm | None = None
         self._storms: list[Storm] = []
         self._num_storms = 0
@@ -125,16 +131,14 @@ class GroupLogSummary:
         self._last: int | None = None
         self._not_stable_ms = 0
         self._covered_until = 0
-        self._longest_restart_ms = 0
+        self._absences: dict[RebalanceCause, int] = {}
         self._members: int | None = None
         self._protocols: Counter[Protocol] = Counter()
         self._assignors: Counter[str] = Counter()
-        self._session_timeout: int | None = None
-        self._timed_out = _Rebalances()
-        self._has_coordinator = False
+        self._settings: dict[str, LogEvent] = {}
         self._commits: Commits | None = None
 
-    def add_commit(self, event: log_messages.LogEvent) -> None:
+    def add_commit(self, event: LogEvent) -> None:
         """Add an offset commit."""
         self._commits = self._commits or Commits(event, event)
         self._commits.add(event)
@@ -143,16 +147,21 @@ class GroupLogSummary:
         """Add a rebalance to the counts, the storms and the causes."""
         self._rebalances += 1
         self._protocols[one.protocol] += 1
-        self._has_coordinator |= one.from_coordinator
         if one.members is not None:
             self._members = one.members
         if one.assignor:
             self._assignors[one.assignor] += 1
-        self._session_timeout = one.session_timeout or self._session_timeout
-        self._longest_restart_ms = max(self._longest_restart_ms, one.after_ms or 0)
-        self._causes.setdefault(one.cause, _Rebalances()).add(one, _clients(one))
-        if one.timed_out:
-            self._timed_out.add(one, map(log_messages.client_of, one.timed_out))
+        if one.settings is not None and len(self._settings) < _MAX_CLIENTS:
+            self._settings[client_of(one.settings.member or "")] = one.settings
+        for each, ms in one.absences.items():
+            self._absences[each] = max(ms, self._absences.get(each, 0))
+        clients, cause = _clients(one), one.leave_cause or one.cause
+        self._causes.setdefault(cause, _Rebalances()).add(one, clients)
+        if one.leave_cause not in _STUCK:
+            self._preventable.setdefault(one.cause, _Rebalances()).add(one, clients)
+        if one.timed_out and one.cause is not RebalanceCause.POLL_TIMEOUT:
+            count = self._preventable.setdefault(RebalanceCause.POLL_TIMEOUT, _Rebalances())
+            count.add(one, map(client_of, one.timed_out))
         if one.started is not None:
             self._add_time(one, one.started)
 
@@ -169,7 +178,7 @@ class GroupLogSummary:
             self._storm = storm = Storm(started=started, ended=ended)
         storm.add(one, _clients(one))
         storm.not_stable_ms += one.not_stable_ms
-        storm.causes[one.cause] += 1
+        storm.causes[one.leave_cause or one.cause] += 1
         storm.ended = max(storm.ended, ended)
 
     @property
@@ -212,7 +221,7 @@ class GroupLogSummary:
                     "cause": str(cause),
                     "rebalances": count.rebalances,
                     "text": f"{count.rebalances} of {self._rebalances} rebalances: "
-                    f"{_TEXTS[cause]}{_most(count)}.",
+                    f"{_TEXTS[cause]}{_rejoins(count)}{_most(count)}.",
                     "members": dict(count.clients.most_common(_SHOWN_LINES)),
                     "lines": _line_records(count.lines),
                 }
@@ -227,45 +236,76 @@ class GroupLogSummary:
 
     def _changes(self) -> Iterator[dict[str, Any]]:
         is_consumer = self._protocol is Protocol.CONSUMER
-        counts = dict(self._causes)
-        counts[log_messages.RebalanceCause.POLL_TIMEOUT] = max(
-            counts.get(log_messages.RebalanceCause.POLL_TIMEOUT, self._timed_out),
-            self._timed_out,
-            key=lambda one: one.rebalances,
-        )
-        counts = {cause: one for cause, one in counts.items() if one.rebalances >= _MIN_COUNT}
-        counts.pop(log_messages.RebalanceCause.COOPERATIVE, None)
-        is_cooperative = log_messages.RebalanceCause.COOPERATIVE in self._causes or any(
-            "cooperative" in name for name in self._assignors
-        )
-        if not (is_consumer or is_cooperative) and self._rebalances >= STORM_SIZE:
-            counts[log_messages.RebalanceCause.COOPERATIVE] = max(
-                self._causes.values(), key=lambda one: one.rebalances
-            )
-        timeout = self._session_timeout
-        values = {
+        counts = {
+            cause: one for cause, one in self._preventable.items() if one.rebalances >= _MIN_COUNT
+        }
+        counts.pop(RebalanceCause.COOPERATIVE, None)
+        values: dict[str, object] = {
             "session_timeout": f"{'consumer.' if is_consumer else ''}session.timeout.ms",
             "place": " of the group" if is_consumer else "",
-            "current": "" if timeout is None else f" (a member has {timeout} ms)",
-            "seconds": -(-self._longest_restart_ms // 1000),
             "timeout": "the session timeout" if is_consumer else "session.timeout.ms",
             "assignor": f" ({self._assignors.most_common(1)[0][0]})" if self._assignors else "",
             "rebalances": self._rebalances,
         }
-        for cause, text in _CHANGES.items():
-            if (count := counts.get(cause)) is not None:
-                evidence = {"times": _times(count.rebalances), "most": _most(count)}
+        others = {
+            client: [name for name in one.supported.split(", ") if _COOPERATIVE not in name]
+            for client, one in self._settings.items()
+            if one.supported and _COOPERATIVE in one.supported
+        }
+        is_cooperative = (
+            RebalanceCause.COOPERATIVE in self._causes
+            or any(_COOPERATIVE in name for name in self._assignors)
+            or [] in others.values()
+        )
+        if not (is_consumer or is_cooperative) and self._rebalances >= STORM_SIZE:
+            count = max(self._causes.values(), key=lambda one: one.rebalances)
+            for client, names in islice(others.items(), 1):
+                values |= {"others": " and ".join(names), "supporter": client}
+                count = _Rebalances(lines=[self._settings[client]])
+            counts[RebalanceCause.COOPERATIVE] = count
+        for cause, text in _CHANGES:
+            known = values | (self._evidence(cause, counts[cause]) if cause in counts else {})
+            # The first sentence with known values applies.
+            if cause in counts and known.keys() >= set(_NAME.findall(text)):
                 yield {
-                    "setting": _SETTINGS[cause].format(**values),
-                    "text": text.format(**values, **evidence),
-                    "lines": _line_records(count.lines[:1]),
+                    "setting": _SETTINGS[cause].format(**known),
+                    "text": text.format(**known),
+                    "lines": _line_records(counts.pop(cause).lines[:1]),
                 }
 
+    def _evidence(self, cause: RebalanceCause, count: _Rebalances) -> dict[str, object]:
+        """Return the values of a sentence about a change, without unknown values."""
+        values: dict[str, object] = {"times": _times(count.rebalances), "most": _most(count)}
+        clients = (client for client, _ in count.clients.most_common())
+        owners = [one for one in (*clients, *self._settings) if one in self._settings]
+        absence, longest, timeout = self._absences.get(cause), 0, None
+        known: dict[str, int] = {}
+        for owner in owners[:1]:
+            is_poll, settings = cause is RebalanceCause.POLL_TIMEOUT, self._settings[owner]
+            timeout = settings.rebalance_timeout if is_poll else settings.session_timeout
+            values |= {"owner": owner} | ({"current": timeout} if timeout else {})
+        if cause is RebalanceCause.RESTART:
+            absence = self._absences.get(RebalanceCause.SESSION_TIMEOUT)
+            longest = max(ms for each, ms in self._absences.items() if each not in _STUCK)
+            known["longest"] = longest
+        if absence is not None and absence + (timeout or longest) >= longest:
+            known["absence"] = absence if timeout else max(absence, longest)
+            # A member that is removed has already been silent for its timeout.
+            known |= {"total": absence + timeout} if timeout else {}
+        return values | {name: -(-ms // 1000) for name, ms in known.items()}
 
+
+_COOPERATIVE = "cooperative"
+_NAME = re.compile(r"\{(\w+)\}")
 _TEXTS = dict(log_messages.entries_of_causes("text"))
 _SETTINGS = dict(log_messages.entries_of_causes("setting"))
-_CHANGES = dict(log_messages.entries_of_causes("change"))
-"""Per cause: the sentence about it, the setting to change, and the sentence about the change."""
+_CHANGES = log_messages.entries_of_causes("change")
+"""Per cause: the sentence about it, the setting to change, and sentences about the change."""
+
+
+def _rejoins(count: _Rebalances) -> str:
+    times = _times(count.rejoins).lower()
+    return f", or joined again after this ({times})" if count.rejoins else ""
 
 
 def _most(count: _Rebalances) -> str:
@@ -283,12 +323,12 @@ def _times(number: int) -> str:
 
 def _clients(one: LogRebalance) -> Iterable[str]:
     if one.member is not None:
-        return (log_messages.client_of(one.member),)
+        return (client_of(one.member),)
     changed = one.expired or one.timed_out or one.left or one.joined
-    return tuple(dict.fromkeys(map(log_messages.client_of, changed)))
+    return tuple(dict.fromkeys(map(client_of, changed)))
 
 
-def _line_records(lines: Sequence[log_messages.LogEvent]) -> list[dict[str, object]]:
+def _line_records(lines: Sequence[LogEvent]) -> list[dict[str, object]]:
     return [one.line_record() for one in lines[:_SHOWN_LINES]]
 
 
@@ -333,7 +373,8 @@ def log_files(paths: Sequence[str]) -> list[Path] | None:
         if path != STDIN and not path.exists():
             raise InputError(f"{path}: no such file or directory; correct the path")
         for file in _files(path):
-            (records if file != STDIN and _has_records(file) else logs).append(file)
+            has_records = file != STDIN and (is_parquet(file) or is_dump(file))
+            (records if has_records else logs).append(file)
     if not logs:
         return None
     if records:
@@ -355,11 +396,10 @@ def _files(path: Path) -> list[Path]:
     ]
 
 
-def _has_records(file: Path) -> bool:
-    with file.open("rb") as stream:
-        if stream.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
-            return True
-    return is_dump(file)
+def is_parquet(path: Path) -> bool:
+    """Return whether a file starts as a Parquet file."""
+    with path.open("rb") as stream:
+        return stream.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
 def summarise_logs(
@@ -388,9 +428,7 @@ def check_found(summaries: Sequence[object], files: Sequence[Path]) -> None:
 
 
 def summarise_events(
-    events: Iterable[log_messages.LogEvent],
-    *,
-    on_rebalance: Callable[[LogRebalance], None] | None = None,
+    events: Iterable[LogEvent], *, on_rebalance: Callable[[LogRebalance], None] | None = None
 ) -> list[dict[str, Any]]:
     """Summarise log messages in order of time, as one JSON record per group."""
     summaries: dict[str, GroupLogSummary] = {}
@@ -400,7 +438,7 @@ def summarise_events(
             summaries[group] = GroupLogSummary(group)
         return summaries[group]
 
-    def without_commits() -> Iterator[log_messages.LogEvent]:
+    def without_commits() -> Iterator[LogEvent]:
         for event in events:
             if event.kind is log_messages.LogEventKind.COMMITTED:
                 summary_of(event.group).add_commit(event)
@@ -414,7 +452,7 @@ def summarise_events(
     return [summaries[group].record() for group in sorted(summaries)]
 
 
-def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
+def events_of_file(file: Path) -> Iterator[LogEvent]:
     """Yield the messages about groups in a log file, in order of time.
 
     A message without a time gets the time of the previous message.
@@ -438,8 +476,7 @@ def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
         )
 
 
-def _without_copies(events: Iterable[log_messages.LogEvent]) -> Iterator[log_messages.LogEvent]:
-    """Yield the log messages, except copies of a message in other files."""
+def _without_copies(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
     time: int | None = None
     files: dict[bytes, str] = {}
     for event in events:

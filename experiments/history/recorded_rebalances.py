@@ -16,7 +16,6 @@ from kassay.experiments.history.generations import (
     GenerationMember,
     counts_by_generation,
     generation_of,
-    generation_row,
     reconstruct_generations,
 )
 from kassay.experiments.history.group_records import Row, from_row
@@ -293,7 +292,8 @@ def generation_rows(
     for group, group_rows in groupby(rows, key=itemgetter("group")):
         records = map(from_row, group_rows)
         for generation in reconstruct_generations(group, records, topic_names=topic_names):
-            yield generation_row(generation)
+            # Arrow stores a pair as an entry with a topic and its partitions.
+            yield asdict(generation) | {"protocol": str(generation.protocol)}
 
 
 def rebalance_rows(

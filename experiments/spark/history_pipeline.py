@@ -281,7 +281,6 @@ def _log_event(values: dict[str, Any]) -> LogEvent:
     return LogEvent(kind=kind, text=text, **values)
 
 
-_PARQUET_MAGIC = b"PAR1"
 _REQUIRED_COLUMNS = ("key", "value")
 
 
@@ -355,11 +354,8 @@ def _is_dump(path: Path) -> bool:
 
 
 def _check_parquet(path: Path) -> None:
-    if not path.is_file():
+    if not path.is_file() or log_summary.is_parquet(path):
         return
-    with path.open("rb") as file:
-        if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
-            return
     suffixes = " or ".join(log_summary.DUMP_SUFFIXES)
     raise InputError(
         f"{path}: the file is not a Parquet file; "

@@ -23,6 +23,15 @@ def test_the_text_has_storms_causes_changes_and_log_lines(kassay):
         assert setting in done.out
 
 
+def test_long_log_lines_are_cut_before_the_reason(kassay, tmp_path):
+    first = (ROOT / "tests" / "data" / "logs" / "summaries.jsonl").read_text().splitlines()[0]
+    (tmp_path / "server.log").write_text("\n".join(json.loads(first)["lines"]))
+    shown = kassay("history", tmp_path / "server.log").out.splitlines()
+    cut = [line for line in shown if "..." in line]
+    assert any("reason: consumer poll timeout has expired.)" in line for line in cut)
+    assert any("supportedProtocols=List(range, cooperative-sticky)" in line for line in cut)
+
+
 def test_json_lines_and_json_have_the_same_record(kassay):
     lines = kassay("history", SERVER_LOG, "--format", "jsonl").record
     assert lines == json.loads(kassay("history", SERVER_LOG, "--format", "json").out)

@@ -21,11 +21,11 @@ UUID = "hJ9vBzHlQ9CkN6n4mQkZ8A"
 LAYOUTS = stored_cases("layouts_of_logs")
 """A line of each program, with places for the time and the message."""
 LOGS = ROOT / "tests" / "data" / "logs"
-MESSAGES, HISTORIES = (
+MESSAGES, HISTORIES, SUMMARIES = (
     [json.loads(line) for line in (LOGS / f"{name}.jsonl").read_text().splitlines()]
-    for name in ("messages", "histories")
+    for name in ("messages", "histories", "summaries")
 )
-"""The messages of each release with their values, and logs with their rebalances."""
+"""Messages of each release with values, logs with rebalances, logs with causes and changes."""
 HISTORY = [line.encode() + b"\n" for line in HISTORIES[0]["lines"]]
 
 
@@ -172,19 +172,11 @@ def test_a_frequent_cause_has_a_setting(tmp_path: Path, reason: str, setting: st
     assert record["storms"] == 0
 
 
-def test_flapping_clients_need_static_membership(tmp_path: Path) -> None:
-    lines = []
-    for n in range(3):
-        for second, reason in (
-            (0, f"Removing member {C1} on LeaveGroup; client reason: the consumer is being closed"),
-            (9, adding(NEW)),
-        ):
-            old = 2 * n + (second > 0)
-            lines += log(preparing(f"{5 * n:02d}:{second:02d},000", old, reason))
-    record = summary(tmp_path, lines)
-    [change] = [one for one in record["changes"] if one["setting"] == "group.instance.id"]
-    assert "above 9 s" in change["text"]
-    assert "3 times" in change["text"]
+@pytest.mark.parametrize("expected", SUMMARIES, ids=lambda expected: expected["name"])
+def test_causes_and_changes_are_those_stated(tmp_path: Path, expected: dict[str, Any]) -> None:
+    record = summary(tmp_path, [f"{line}\n".encode() for line in expected["lines"]])
+    for name in ("causes", "changes"):
+        assert [one["text"] for one in record[name]] == expected[name]
 
 
 def test_a_cooperative_group_needs_no_cooperative_assignor(tmp_path: Path) -> None:
