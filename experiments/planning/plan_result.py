@@ -173,10 +173,7 @@ def verdict_of(
     constraints: Sequence[Constraint] = (),
     optimum: Solution | None = None,
 ) -> Verdict | None:
-    """Describe the result of a plan, or return None without an assignment.
-
-    ``optimum`` has the minimum imbalance under fewer constraints, whose bound can be higher.
-    """
+    """Describe the result of a plan, or return None. ``optimum`` can have a higher bound."""
     assignment, makespan = solution.assignment, makespan_of(group, solution, constraints)
     if assignment is None or makespan is None:
         return None
@@ -290,10 +287,7 @@ _NAME_WIDTH = 22
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:
-    """Map member ids to short unique names.
-
-    A short name does not contain the random UUID; a random id is replaced by the client id. The
-    middle of a long name is cut.
+    """Map member ids to short unique names, with as few random characters as possible.
 
     Examples
     --------
@@ -301,15 +295,18 @@ def short_names(members: Iterable[Member]) -> dict[str, str]:
     >>> list(short_names(Member(id, ()) for id in ids).values())
     ['billing-1', 'checkout-of…ern-region']
     """
-    cut = {
-        member.id: (member.client.id if _RANDOM_ID.fullmatch(member.id) else None)
-        or _RANDOM_PART.sub("", member.id)
-        or member.id
-        for member in members
-    }
-    short = {id: _shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
-    uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
-    return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
+    names = {member.id: _names(member) for member in members}
+    uses = Counter(name for found in names.values() for name in set(found))
+    return {id: next(n for n in names[id] if n == id or uses[n] == 1) for id in names}
+
+
+def _names(member: Member) -> list[str]:
+    """Return names of a member, the shortest first, and its id last."""
+    id, client = member.id, member.client.id
+    if client and _RANDOM_ID.fullmatch(id):
+        return [_shorten_middle(client, _NAME_WIDTH), client, f"{client}-{id[:4]}", id]
+    known = _RANDOM_PART.sub("", id) or id
+    return [_shorten_middle(known, _NAME_WIDTH), known, id[: len(known) + 9], id]
 
 
 def _shorten_middle(text: str, width: int) -> str:
