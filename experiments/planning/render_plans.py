@@ -243,7 +243,7 @@ def actions_record(plan: Plan) -> list[dict[str, object]]:
             "action": one.text,
             "configuration": one.configuration,
             "maximum_load": one.predicted_load
-            if one.makespan is None or one.predicted_load is not None
+            if one.predicted_load is not None
             else shown(Measure.MAKESPAN, one.makespan, plan.group),
             "moves": one.moves,
             "rebalances": one.rebalances,

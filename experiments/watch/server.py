@@ -72,7 +72,7 @@ class Pages:
             links = {group.id: f"groups/{group.id}" for group in survey.groups}
             source, state = self._source, self._state()
             return render_surveys.render_survey(survey, source=source, plans=links, state=state)
-        if folder == "plans" and (page := self._watcher.plan_page(name)) is not None:
+        if folder == "plans" and (page := self._watcher.plan_page(name, self._source)) is not None:
             return page
         group = next((group for group in survey.groups if group.id == name), None)
         events = self._store.events(name)

@@ -386,7 +386,7 @@ class Watcher:
         """Return the ranked survey of the last result of each group."""
         return survey.Survey.of(self._results.values())
 
-    def plan_page(self, name: str) -> str | None:
+    def plan_page(self, name: str, source: str) -> str | None:
         """Return the plan page of a group, cached per state, or None if the group is unknown."""
         result = self._results.get(name)
         if not isinstance(result, survey.SurveyedGroup):
@@ -394,7 +394,7 @@ class Watcher:
         with self._planning:  # one search at a time: requests must not use all processors
             found = self._pages.pop(name, None)
             if found is None or found[0] is not result.group:
-                found = result.group, plan_page(result.group)
+                found = result.group, plan_page(result.group, source)
             self._pages[name] = found
             if len(self._pages) > _KEPT_PAGES:
                 del self._pages[next(iter(self._pages))]

@@ -52,7 +52,7 @@ _PLAN_WORK = 20.0
 class SurveyOptions:
     """Command-line options of ``kassay survey``."""
 
-    rare: ClassVar = ("plans",)
+    rare: ClassVar = ("plans", "as_json")
 
     source: Path | None = application.argument(None, metavar="SOURCE")
     history: Path | None = application.option(None, metavar="DIR")
@@ -63,6 +63,7 @@ class SurveyOptions:
     work: float = application.option(_WORK, min=0, metavar="UNITS")
     time_limit: float | None = application.option(None, min=0, metavar="SECONDS")
     wide: bool = application.option(False, "--wide")
+    as_json: bool = application.option(False, "--json")
     output_format: cli_output.Format | None = application.option(
         None, "--format", show_default="table on a terminal, else jsonl"
     )
@@ -95,7 +96,8 @@ def survey(
         write = partial(_write_pages, result, groups, options, options.output, source=where)
         result = application.call_interruptibly(write, lost=f"{options.output} is incomplete")
     is_wide = options.wide or not sys.stdout.isatty()
-    _print_survey(result, options.output_format, where=where, wide=is_wide)
+    output_format = cli_output.Format.JSON if options.as_json else options.output_format
+    _print_survey(result, output_format, where=where, wide=is_wide)
     if application.STOP.is_set():
         application.exit_interrupted("the output has the groups and plans finished until then")
     _exit(result, conditions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -212,10 +211,10 @@ assert (int(memory[1]) - int(memory[0])) * 4096 < 8e6, memory"""
 def test_an_error_of_a_plan_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     group = Group(topics=(Topic("t", 1, copies=((2, 2),)),), members=(Member("a", ("t",)),))
     with pytest.raises(UsageError, match="supports neither partitions with several members"):
-        plan_process.plan_page(group)
-    monkeypatch.setattr(plan_process, "_send_page", operator.is_)
+        plan_process.plan_page(group, "")
+    monkeypatch.setattr(plan_process, "_send_page", slice)
     with pytest.raises(RunError, match="ended, possibly because memory ran out"):
-        plan_process.plan_page(group)
+        plan_process.plan_page(group, "")
 
 
 def test_only_the_extra_live_is_needed() -> None:
