@@ -274,10 +274,9 @@ def assignor_caveat(group: Group) -> str | None:
                 f"{low} or {low + 1} partitions" if rest else f"{low} partition{'s'[low == 1 :]}"
             )
             of_topic = f" of {part[0].name}" if name in _PER_TOPIC else ""
-            return (
-                f"With equal subscriptions, {name} gives members {usual}{of_topic}, but {most!r} "
-                f"has {loads[most]} and {least!r} {loads[least]}: {_REASONS[bool(shown)]}."
-            )
+            held = f"{most!r} has {loads[most]} and {least!r} {loads[least]}"
+            rule = f"{group.status.assignor} gives members {usual}{of_topic}"
+            return f"With equal subscriptions, {rule}, but {held}: {_REASONS[bool(shown)]}."
     return None
 
 

@@ -74,7 +74,7 @@ def test_one_cause_and_one_action_are_named(answers):
         assert any(one in row["to_do"] for one in re.findall(r"to ([\w-]+)", plan["to_do"]))
     elif named[1] == "names the cheapest way":
         assert kind_of(plan["to_do"]) in ("rebalance", "restart")
-    assert "kassay plan" not in survey
+    assert not re.search("(Run|;) kassay plan", survey)
     assert f"To do: {plan['to_do'][0].upper()}{plan['to_do'][1:]}." in head
     topics = re.search("Not considered: topics: (.* are on .*) [(]", head)
     assert (topics is None) or row["cause"] or "uneven topic" in survey
