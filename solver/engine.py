@@ -62,7 +62,7 @@ _AnyRow = TypeVar("_AnyRow", bound="Row[Any, Any] | Search")
 
 
 def rows_for(problem: Problem, rows: Sequence[_AnyRow]) -> list[_AnyRow]:
-    """Return the rows of a table that support the weights of the group."""
+    """Return all rows, or with weight windows only the rows that support them."""
     return [row for row in rows if row.has_windows or problem.profiles is None]
 
 

@@ -268,7 +268,7 @@ def _is_within(
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Return the indices of the partitions of a topic, or of one partition."""
+    """Return the indices of all partitions of a topic, or only of partition ``number`` if given."""
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
     partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]

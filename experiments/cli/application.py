@@ -466,7 +466,8 @@ def kassay(
             "--version",
             callback=_show_version,
             is_eager=True,
-            help="Show the versions of kassay and its libraries.",
+            help="Show the versions of kassay, OR-Tools, PySpark, NetworkX, pandas and Python, "
+            "and exit.",
         ),
     ] = False,
 ) -> None:

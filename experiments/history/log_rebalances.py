@@ -420,7 +420,7 @@ class RebalanceLog:
         return one
 
     def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
-        """Set the cause of a rebalance to the cause in a client's log, if this is more exact."""
+        """Replace a rebalance's cause by the cause in a client's log if that is more exact."""
         # Errors of the first requests are no causes.
         cause = RebalanceCause.JOIN if state.is_new else state.cause
         if one.cause is RebalanceCause.UNKNOWN or (

@@ -144,7 +144,7 @@ def measure_cluster(document: KindDocument, answer: group_kind.Answer) -> EventC
 def _stopped_times(
     steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
 ) -> Counter[str]:
-    """Return the time in ms during which each task is stopped after the first step."""
+    """Return for how many ms each task is stopped, from the end of the first step on."""
     worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
     since: dict[str, int] = {}
     times: Counter[str] = Counter()

@@ -79,7 +79,7 @@ class KindState:
 
     @property
     def matrix(self) -> dict[str, dict[str, int]]:
-        """Count the tasks or partitions by place and by topic, connector or subtopology."""
+        """Count the tasks or partitions in `places` by topic, connector or subtopology."""
         return {place: dict(Counter(t for t, _ in own)) for place, own in self.places.items()}
 
     @property

@@ -27,10 +27,7 @@ Load = int | NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Move of one partition to a new member.
-
-    ``source`` is None for a partition without an owner.
-    """
+    """Move of one partition to a new member. ``source`` is None if no member owns it."""
 
     topic: str
     partition: int

@@ -183,7 +183,7 @@ class Plan:
 
     @property
     def assignment(self) -> Assignment:
-        """Return the planned assignment, or raise LookupError."""
+        """Return the planned assignment. Raise LookupError if the plan has none."""
         if self.solution.assignment is None:
             raise LookupError("internal error: the plan has no assignment; report a bug")
         return self.solution.assignment

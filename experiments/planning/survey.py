@@ -135,7 +135,7 @@ class SurveyedGroup:
 
     @property
     def gap_limit(self) -> Fraction:
-        """Return an upper bound of `gap`, which holds for all assignments."""
+        """Return an upper bound on `gap` for any assignment instead of the planned one."""
         bound = self.makespan.bound
         return _share(max(0, self.current.makespan - bound), bound)
 

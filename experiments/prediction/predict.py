@@ -255,7 +255,9 @@ def predict(
         events = RollingRestart()
     planned = (events,) if isinstance(events, Event) else tuple(events)
     if not planned or not all(isinstance(one, Event) for one in planned):
-        raise UsageError(f"events must be at least one event such as Rebalance(), got {events!r}")
+        raise UsageError(
+            f"events must be an event such as Rebalance(), or a list of events, got {events!r}"
+        )
     if samples is None:
         samples = sample_count(group, configuration, planned)
     if samples < 1:

@@ -524,7 +524,8 @@ def load_speeds(path: Path) -> dict[str, int]:
     for name, rate in read_json_object(path).items():
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
             raise InputError(
-                f"{path}: {name}: speed must be a number above 0, got {format_value(rate)}"
+                f"{path}: {name}: speed must be a number above 0 and below 1e18, "
+                f"got {format_value(rate)}"
             )
         rates[name] = Fraction(str(rate))
     return integer_speeds(rates)

@@ -150,7 +150,7 @@ def _share_group_of_rows(
         if given is not None:
             if row.member not in given:
                 raise InputError(
-                    f"group {group!r}: the file of --subscriptions has no member {row.member!r}"
+                    f"group {group!r}: the --subscriptions file lacks member {row.member!r}; add it"
                 )
             topics = list(given[row.member])
         pairs = [[name, number] for name, numbers in owned.items() for number in numbers]
@@ -219,7 +219,7 @@ def is_connector_status(value: object) -> bool:
 def connect_result(
     value: object, *, where: str, id: str | None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Convert a response about connectors to a document or an error, with the id."""
+    """Convert a Connect REST response to a document or an error, and return it after ``id``."""
     try:
         return id, connect_document(value, where=where, id=id)
     except InputError as error:

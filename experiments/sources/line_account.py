@@ -102,7 +102,7 @@ class ReadCapture:
 
     @property
     def is_foreign(self) -> bool:
-        """Return whether the text contains only complete output of unknown tools."""
+        """Return whether the text has only complete values or records that no rule reads."""
         problems = self.account.problems
         is_foreign = bool(problems) and all(problem.is_foreign for problem in problems)
         return is_foreign and not self.account.is_used

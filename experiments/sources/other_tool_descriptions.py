@@ -559,7 +559,9 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
         if isinstance(numbers, list):
             yield from ((name, as_integer(one, node.where)) for one in numbers)
         elif numbers not in (None, ""):
-            raise InputError(f"{node.where}: unknown key {name!r} with {format_value(numbers)}")
+            problem = f"unknown key {name!r} with the value {format_value(numbers)}"
+            action = "remove it or give a list of partition numbers"
+            raise InputError(f"{node.where}: {problem}; {action}")
 
 
 _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "topics")

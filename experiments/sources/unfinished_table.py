@@ -63,7 +63,7 @@ class UnfinishedTable:
 
     @property
     def rule(self) -> str:
-        """Return the name of the table for the `Account` of the lines."""
+        """Return the name of the rule under which the `Account` lists the lines of this table."""
         return f"{self.header.kind} table"
 
 

@@ -342,7 +342,7 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
             first, second = sorted(map(repr, clusters))
             raise InputError(
                 f"{path}{place}: the file has samples of two {recording.sources}, {first} and "
-                f"{second}; keep one, for example with its label in the query"
+                f"{second}; keep one: filter the file, or its query by a label"
             )
         known = None if value is None else found[partition].setdefault(moment, value)
         if known != value:

@@ -18,6 +18,7 @@ from kassay.reference.model.errors import InputError
 
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
+_NO_STUDY = "contains no output of kassay study; give the directory of its --output option"
 _SHOWN_FILES = 5
 _BATCH = re.compile(r"batch=(\d+)")
 
@@ -152,7 +153,7 @@ def read(path: Path | str) -> dict[str, pd.DataFrame]:
         raise InputError(f"{path}: no such local directory; give an output of kassay study")
     files = [name for name in verified_manifest(directory)["files"] if name.startswith("cases/")]
     if not files:
-        raise InputError(f"{directory} contains no output of kassay study; give its directory")
+        raise InputError(f"{directory} {_NO_STUDY}")
     paths = [str(directory / name) for name in files]
     cases = pyarrow.dataset.dataset(paths, schema=CASES, format="parquet")
     return {name: _frame(_rows(cases, name)) for name in TABLES}
@@ -177,7 +178,7 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
     """
     manifest = manifest or verified_manifest(directory)
     if "summary" not in manifest:
-        raise InputError(f"{directory} contains no output of kassay study; give its directory")
+        raise InputError(f"{directory} {_NO_STUDY}")
     root = directory / manifest["summary"]
     return StudySummary(
         **{name: read_table(root / name) for name in _COUNT_TABLES},

@@ -46,7 +46,7 @@ class GroupModel:
 
     @classmethod
     def of(cls, group: Group) -> "GroupModel":
-        """Create the model of a group."""
+        """Sort members and subscribed topics in upstream's order, and form the cohorts."""
         members = sorted(group.members, key=lambda member: utf16_key(member.id))
         consumed = {name for names in {one.subscription for one in members} for name in names}
         topics = sorted(

@@ -73,7 +73,7 @@ class ClassicMember:
     sync_reply: SyncReply | None = None
 
     def offer(self, protocol: str | None) -> SupportedProtocol:
-        """Return the member's protocol with a name. Raise InternalError if there is none."""
+        """Return the supported protocol with the name ``protocol``, or raise InternalError."""
         for supported in self.request.offers:
             if supported.name == protocol:
                 return supported

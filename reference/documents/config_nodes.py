@@ -89,7 +89,7 @@ def read_nodes(text: str, name: str) -> ConfigNode:
     except yaml.YAMLError as error:
         raise InputError(f"{name}:1: not valid YAML or JSON: {error}") from None
     except RecursionError:
-        raise InputError(f"{name}:1: the document is nested too deeply") from None
+        raise InputError(f"{name}:1: the document is nested too deeply; flatten it") from None
 
 
 def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> ConfigNode:

@@ -329,7 +329,7 @@ def parse_json(
             f"{where}:{line}: not valid JSON: {error.msg.lower()}, column {error.colno}, {near}"
         ) from None
     except RecursionError:
-        raise InputError(f"{where}:{first_line}: the JSON document is nested too deeply") from None
+        raise InputError(f"{where}:{first_line}: JSON is nested too deeply; flatten it") from None
     except ValueError as error:
         problem = _TOO_MANY_DIGITS if "int_max_str_digits" in str(error) else error
         raise InputError(f"{where}:{first_line}: {problem}") from None

@@ -62,10 +62,7 @@ _CHECKED = frozenset({Origin.NODE_PRICES, Origin.COUNTING, Origin.PARTITION_PRIC
 
 
 def weakest_proof(proofs: Iterable[Proof]) -> Proof:
-    """Return the weakest of several kinds of proof.
-
-    It is the kind of proof that all values together are optimal.
-    """
+    """Return the weakest of several kinds of proof: that of all values together."""
     order = list(Proof)
     return max(proofs, key=order.index, default=Proof.NONE)
 

@@ -54,7 +54,7 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
 
 
 class _Step(NamedTuple):
-    """Transfer of one partition between members, as indices of the network."""
+    """Transfer of one partition between two members. All fields are indices in the network."""
 
     topic: int
     giver: int

@@ -371,7 +371,7 @@ class MovesBeam:
 
     @property
     def step(self) -> float:
-        """Return the work of one more move."""
+        """Return the work units that the beam needs to extend all its states by one move."""
         return self.width * (_STATE + self.problem.partition_count * _STATE_PER_PARTITION)
 
     @cached_property

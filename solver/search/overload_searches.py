@@ -99,7 +99,7 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def _measured(pool: IncumbentPool) -> list[Imbalance | HostImbalance]:
-    """Return the load levels that the repair considers."""
+    """Return the load levels that the repair minimises. Weight windows exclude preferences."""
     levels = _loads_of(pool.levels)
     has_one = pool.problem.profiles is None
     return levels if has_one else [level for level in levels if not is_preference(level)]
@@ -211,7 +211,7 @@ def _loads_up_to(pool: IncumbentPool, level: Level) -> list[Imbalance | HostImba
 
 
 def _has_load_units(pool: IncumbentPool) -> bool:
-    """Return whether speeds differ, or weights differ and a level concerns hosts."""
+    """Return whether speeds differ, or weights differ and a level measures the loads of hosts."""
     group = pool.problem.group
     has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
     return not group.has_equal_speeds or (group.is_weighted and has_hosts)

@@ -55,10 +55,7 @@ class LiveGroup:
 
 @dataclass(frozen=True, slots=True)
 class LiveTopic:
-    """Topic in the description of the cluster.
-
-    Racks have the format of `kassay.reference.model.group.Topic`.
-    """
+    """Topic of a cluster. Racks have the format of `kassay.reference.model.group.Topic`."""
 
     partitions: int
     id: uuid.UUID | None = None

@@ -115,7 +115,9 @@ def connection(
 ) -> Iterator[Any]:
     """Connect to a cluster, and convert errors to `UnreadableDescriptionError`."""
     if not _REQUESTS:
-        raise UnreadableDescriptionError("kafka-python 3 is not installed")
+        raise UnreadableDescriptionError(
+            "kafka-python 3 is not installed; run: pip install 'kafka-python>=3'"
+        )
     milliseconds = int(timeout * 1000)
     net = NetworkSelector()
     try:

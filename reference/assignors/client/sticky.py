@@ -125,7 +125,7 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """Return whether the next partition fills the minimum quota; update the unfilled lists."""
+        """Return whether one more partition fills the minimum quota. If so, update the lists."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False

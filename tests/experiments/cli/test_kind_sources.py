@@ -43,7 +43,7 @@ def test_options_give_the_subscriptions_of_a_share_group(kassay, tmp_path):
     given.write_text(json.dumps({"share-orders": {}}))
     done = kassay("import", file, "--subscriptions", given)
     assert done.code == 2
-    assert "the file of --subscriptions has no member" in json.loads(done.out)["error"]
+    assert "the --subscriptions file lacks member" in json.loads(done.out)["error"]
 
 
 @pytest.mark.parametrize("suffix", ["", "-verbose"])
