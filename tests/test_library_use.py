@@ -101,7 +101,7 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
         (lambda: kassay.Crash(members=()), "members must have at least one name"),
         (lambda: kassay.Rebalance(at=-5), "at must be at least 0 seconds, got -5"),
         (lambda: kassay.predict(SMALL, kassay.Rebalance()), "configuration must be a"),
-        (lambda: kassay.predict(SMALL, "range", ["a"]), "event such as Rebalance(), got ['a']"),
+        (lambda: kassay.predict(SMALL, "range", ["a"]), "at least one event, got ['a']"),
         (lambda: kassay.compare(SMALL, ["range"]), "must be a name or a function, got ['range']"),
         (lambda: kassay.compare(SMALL, "range", levels="x"), "got 'x'"),
         (lambda: kassay.imbalance(SMALL, EMPTY, measure="leximax"), "got 'leximax'"),

@@ -279,7 +279,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "topics": spread_of_topics(plan) if TopicSpread.name in names else None,
         "quality": plan.verdict.quality,
         "reason": reason,
-        "settings": _macros("sentences.j2").settings(plan.to_do.action),
+        "settings": _macros("sentences.j2").settings(plan.to_do.action, identify_assignor(group)),
         "notes": [
             shorten(one, short)
             for one in group_remarks.shown_notes(group)

@@ -256,7 +256,7 @@ def predict(
     planned = (events,) if isinstance(events, Event) else tuple(events)
     if not planned or not all(isinstance(one, Event) for one in planned):
         raise UsageError(
-            f"events must be an event such as Rebalance(), or a list of events, got {events!r}"
+            f"events must be events such as Rebalance(), and at least one event, got {events!r}"
         )
     if samples is None:
         samples = sample_count(group, configuration, planned)

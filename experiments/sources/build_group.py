@@ -546,13 +546,13 @@ def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tu
 
 
 def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
-    """Yield a note if at least 90% of the lag is on a third of the members."""
+    """Yield a note if at least 90% of the lag is on two fifths of the members."""
     lag = Counter[str | None]()
     for partition, messages in observed.lag.items():
         lag[observed.partitions.get(partition)] += max(messages, 0)
     sums = list(accumulate(count for _, count in lag.most_common()))
     few = bisect_left(sums, 0.9 * lag.total()) + 1
-    if len(lag) > 2 and lag.total() >= _NOTABLE_LAG and few <= max(1, len(lag) // 3):
+    if len(lag) > 2 and lag.total() >= _NOTABLE_LAG and few <= max(1, 2 * len(lag) // 5):
         yield (
             f"{100 * sums[few - 1] // lag.total()}% of the lag is on partitions of {few} of "
             f"{len(lag)} members, most on {lag.most_common(1)[0][0] or 'none'}: check the "
