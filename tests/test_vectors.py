@@ -109,6 +109,7 @@ def test_the_checker_refuses_prices_beyond_64_bits(checker):
     assert "long overflow" in text
 
 
+@pytest.mark.long
 def test_the_checker_refuses_lines_with_the_same_id(checker):
     assert checker([*GROUPS, GROUPS[0]], GOALS)[0] == 1
     answers = [
@@ -118,6 +119,7 @@ def test_the_checker_refuses_lines_with_the_same_id(checker):
     assert checker(GROUPS, GOALS, [*answers, answers[0]])[0] == 1
 
 
+@pytest.mark.long
 def test_the_checker_counts_the_goals_that_an_assignor_reaches(checker):
     answers = [
         {"id": one["id"], "assignment": assignment_document(assign(parse_group(one), "uniform2"))}

@@ -210,6 +210,7 @@ def test_the_balance_within_an_even_spread_is_missed_by_three_members():
     assert sizes == {(3, 3)}
 
 
+@pytest.mark.long
 def test_moves_above_those_of_an_optimum_are_found_after_an_event():
     case = Case(family="equal-fresh", seed=60, assignors=("uniform2",))
     options = {"shortcoming": Shortcoming.MOVES, "excess": 2, "event": GroupEvent.JOIN}

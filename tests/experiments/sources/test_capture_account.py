@@ -83,6 +83,7 @@ def test_each_line_of_the_fixtures_is_accounted_for(file):
     assert_accounted(file.read_text(errors="replace"))
 
 
+@pytest.mark.long
 def test_harmless_wrappings_are_read(tmp_path):
     refused, total = [], 0
     for seed, (name, text, change) in enumerate(harmless()):
