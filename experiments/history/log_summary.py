@@ -259,8 +259,9 @@ class GroupLogSummary:
         )
         if not (is_consumer or is_cooperative) and self._rebalances >= STORM_SIZE:
             count = max(self._causes.values(), key=lambda one: one.rebalances)
-            for client, names in islice(others.items(), 1):
-                values |= {"others": " and ".join(names), "supporter": client}
+            if others:
+                client = next(iter(others))
+                values |= {"others": " and ".join(others[client]), "supporter": client}
                 count = _Rebalances(lines=[self._settings[client]])
             counts[RebalanceCause.COOPERATIVE] = count
         for cause, text in _CHANGES:
@@ -277,10 +278,10 @@ class GroupLogSummary:
         """Return the values of a sentence about a change, without unknown values."""
         values: dict[str, object] = {"times": _times(count.rebalances), "most": _most(count)}
         clients = (client for client, _ in count.clients.most_common())
-        owners = [one for one in (*clients, *self._settings) if one in self._settings]
+        owner = next((one for one in (*clients, *self._settings) if one in self._settings), None)
         absence, longest, timeout = self._absences.get(cause), 0, None
         known: dict[str, int] = {}
-        for owner in owners[:1]:
+        if owner is not None:
             is_poll, settings = cause is RebalanceCause.POLL_TIMEOUT, self._settings[owner]
             timeout = settings.rebalance_timeout if is_poll else settings.session_timeout
             values |= {"owner": owner} | ({"current": timeout} if timeout else {})

@@ -507,7 +507,7 @@ def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
 def price_table(results: StudySummary) -> ReportTable | None:
     """Create the table of prices: loads, topic spreads and moves above their minimum.
 
-    The difference from the minimum is in per cent of the minimum, but for moves a number, because
+    The difference from the minimum is in per cent of the minimum. For moves, it is a number, as
     their minimum is often 0. The mean is over all groups with a proven minimum.
     """
     prices = results.measures[~results.measures["family"].isin(DOCUMENT_FAMILIES)]

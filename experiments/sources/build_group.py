@@ -551,7 +551,7 @@ def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
     for partition, messages in observed.lag.items():
         lag[observed.partitions.get(partition)] += max(messages, 0)
     sums = list(accumulate(count for _, count in lag.most_common()))
-    few = bisect_left(sums, 0.9 * lag.total()) + 1
+    few = bisect_left(sums, -(-9 * lag.total() // 10)) + 1
     if len(lag) > 2 and lag.total() >= _NOTABLE_LAG and few <= max(1, 2 * len(lag) // 5):
         yield (
             f"{100 * sums[few - 1] // lag.total()}% of the lag is on partitions of {few} of "
